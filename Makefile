@@ -1,0 +1,46 @@
+# Everything works from a fresh clone that has only Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup test test-slow lint format bench docs coverage clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP)  ## make .venv and install the pinned dependencies
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+test: $(STAMP)  ## run the quick tests (under ten minutes on two cores)
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+test-slow: $(STAMP)  ## run the long statistical tests
+	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+
+lint: $(STAMP)  ## ruff, mypy --strict, import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## let ruff format and mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## time the hot paths on this machine, as ratios within one run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## regenerate the reference pages from the code
+	$(BIN)/python docs/generate.py
+
+coverage: $(STAMP)  ## which lines do the tests not run?
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term-missing
+
+clean:  ## forget the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

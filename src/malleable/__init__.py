@@ -1,0 +1,48 @@
+"""malleable: n cores, many jobs, each able to run on any number of cores: who gets how many, now?
+
+The names below are the public surface. They are imported on first use, so that `import malleable` and
+`malleable --help` stay instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from malleable.api import allocate as allocate
+    from malleable.api import bound as bound
+    from malleable.api import mean_field as mean_field
+    from malleable.errors import MalleableError as MalleableError
+    from malleable.jobs import Jobs as Jobs
+    from malleable.model import JobClass as JobClass
+    from malleable.model import Workload as Workload
+    from malleable.model import load_workload as load_workload
+    from malleable.model import paper_workload as paper_workload
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "JobClass": "model",
+    "Jobs": "jobs",
+    "MalleableError": "errors",
+    "Workload": "model",
+    "allocate": "api",
+    "bound": "api",
+    "load_workload": "model",
+    "mean_field": "api",
+    "paper_workload": "model",
+}
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - sorted() returns a list
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'malleable' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"malleable.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

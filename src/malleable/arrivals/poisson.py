@@ -1,0 +1,23 @@
+"""Poisson arrivals: independent exponential inter-arrival times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from malleable.contracts import Arrivals, Distribution
+from malleable.distributions.exponential import Exponential
+from malleable.spec import Positive
+
+
+@dataclass(frozen=True)
+class Poisson(Arrivals):
+    """Poisson process of a given rate."""
+
+    rate: Positive
+
+    @property
+    def interval(self) -> Distribution:
+        return Exponential(self.rate)
+
+    def faster(self, factor: float) -> Poisson:
+        return Poisson(self.rate * factor)

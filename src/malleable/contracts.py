@@ -1,0 +1,229 @@
+"""The extension points on one page.
+
+To add a kind, write one file in the folder of its family with one frozen dataclass that implements the
+contract below; the catalog, the command line, the reference docs and the conformance tests find it there.
+
+Arrays go through every numeric method element by element, and a family whose methods are plain NumPy
+expressions of its parameters may hold *arrays* as parameters (`stack`), so that thousands of jobs with
+their own speedups are priced in one call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from malleable import catalog
+from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
+from malleable.spec import Spec
+
+if TYPE_CHECKING:
+    from malleable.jobs import Jobs
+    from malleable.model import Workload
+    from malleable.theory.market import Buyers
+
+FloatArray = NDArray[np.float64]
+
+
+def from_document(family: str, value: Any) -> Any:
+    """Build a spec from a table with a `kind`; errors name the key."""
+    if not isinstance(value, Mapping):
+        hint = "write a table, such as { kind = ... }"
+        raise ParameterError(f"must be a table with a 'kind', got {value!r:.60}", hint)
+    if "kind" not in value:
+        raise ParameterError("missing key 'kind'", f"known kinds: {', '.join(sorted(catalog.kinds(family)))}")
+    kind = value["kind"]
+    if not isinstance(kind, str):
+        raise ParameterError(f"must be a string, got {kind!r:.60}", path=("kind",))
+    try:
+        cls = catalog.find(family, kind)
+    except MalleableError as error:
+        raise error.within("kind") from None
+    keys = {key: item for key, item in value.items() if key != "kind"}
+    if not all(isinstance(key, str) for key in keys):
+        raise ParameterError(f"keys must be strings, got {list(keys)!r:.60}", did_you_mean(kind, [kind]))
+    return cls.from_parameters(keys)
+
+
+class Speedup(Spec, ABC):
+    """How much faster a job runs on k cores than on one: s(k), with s(1) = 1.
+
+    A family gives `speed` on k ≥ 1 and its demand; below one core s(k) = k (a time-shared core).
+    """
+
+    vectorised: ClassVar[bool] = False
+    """Whether the parameters may be arrays, one entry a job (see `stack`)."""
+
+    @abstractmethod
+    def speed(self, cores: FloatArray) -> FloatArray:
+        """s(k) for k ≥ 1."""
+
+    @abstractmethod
+    def derivatives(self, cores: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """s and its first three right derivatives, for k ≥ 1."""
+
+    @abstractmethod
+    def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
+        """argmin over k ≥ 1 of (weight + price·k)/s(k): the width worth buying at a price per core.
+
+        Where the minimum is shared by an interval (a linear piece), any of its points may be returned.
+        """
+
+    @abstractmethod
+    def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
+        """argmax over k ≥ most_efficient of weight·s(k) − price·k: what GREEDY buys at that price."""
+
+    @property
+    @abstractmethod
+    def peak(self) -> Any:
+        """The smallest width of the highest speed; more cores do not help. May be infinite."""
+
+    @property
+    def most_efficient(self) -> Any:
+        """The largest width with the highest s(k)/k: nobody should run on less if cores are scarce."""
+        return 1.0
+
+    @property
+    def concave(self) -> bool:
+        """Whether s is concave on k ≥ 1, so that every width between two good ones is good."""
+        return True
+
+    def __call__(self, cores: ArrayLike) -> Any:
+        """s(k) for any k ≥ 0."""
+        k = np.asarray(cores, dtype=float)
+        return np.where(k < 1.0, k, self.speed(np.maximum(k, 1.0)))[()]
+
+    def slope(self, cores: ArrayLike) -> Any:
+        """The right derivative of s; 1 below one core."""
+        k = np.asarray(cores, dtype=float)
+        return np.where(k < 1.0, 1.0, self.derivatives(np.maximum(k, 1.0))[1])[()]
+
+    def efficiency(self, cores: ArrayLike) -> Any:
+        """Work done per core: s(k)/k, which is 1 up to one core."""
+        k = np.asarray(cores, dtype=float)
+        return (self(k) / np.where(k > 0.0, k, 1.0) + (k <= 0.0))[()]
+
+    def capped(self, cores: float) -> Speedup:  # noqa: ARG002 - families that are not concave override it
+        """The same speedup where no job may use more than `cores`.
+
+        For a concave s the demand under a cap is the smaller of demand and cap, so there is nothing to do.
+        """
+        return self
+
+    @classmethod
+    def stack(cls, members: Sequence[Self]) -> Speedup:
+        """One speedup whose parameters are arrays, entry j being member j."""
+        stacked = object.__new__(cls)
+        for f in dataclasses.fields(cast("Any", cls)):
+            object.__setattr__(stacked, f.name, np.array([getattr(one, f.name) for one in members]))
+        return stacked
+
+    @classmethod
+    def of(cls, value: Any) -> Speedup:
+        """Read a speedup: a `Speedup`, a table with a `kind`, or any Python callable s(k)."""
+        if isinstance(value, Speedup):
+            return value
+        if callable(value):
+            return cast("Speedup", catalog.find("speedups", "custom")(function=value))  # type: ignore[call-arg]
+        return cast("Speedup", from_document("speedups", value))
+
+
+class Distribution(Spec, ABC):
+    """A law of positive random times: job sizes (run time on one core) or inter-arrival times."""
+
+    if TYPE_CHECKING:
+        mean: float
+    else:
+        # A non-data descriptor, so that families may have a field called `mean` (declare it `= field()`).
+        mean = cached_property(lambda self: self.moment(1))
+
+    @abstractmethod
+    def moment(self, order: int) -> float:
+        """E[X^order], infinite where it does not exist."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        """Draw `size` independent values."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Distribution:
+        """The law of factor·X."""
+
+    def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
+        """(p, Q): initial phase probabilities and sub-generator, where the law has this form."""
+        return None
+
+    @property
+    def scv(self) -> float:
+        """Squared coefficient of variation, Var X / (E X)²."""
+        second = self.moment(2)
+        return second / self.mean**2 - 1.0 if np.isfinite(second) else np.inf
+
+    @property
+    def third_moment(self) -> float:
+        """E[X³], infinite where it does not exist."""
+        return self.moment(3)
+
+    @classmethod
+    def of(cls, value: Any) -> Distribution:
+        """Read a law: a `Distribution`, a table with a `kind`, or a frozen `scipy.stats` law."""
+        if isinstance(value, Distribution):
+            return value
+        if hasattr(value, "rvs") and hasattr(value, "moment"):
+            return cast("Distribution", catalog.find("distributions", "scipy")(law=value))  # type: ignore[call-arg]
+        return cast("Distribution", from_document("distributions", value))
+
+
+class Arrivals(Spec, ABC):
+    """When jobs of a class arrive: a stream of independent inter-arrival times."""
+
+    rate: float
+    """Arrivals per unit of time."""
+    interval: Distribution
+    """The law of the time between two arrivals."""
+
+    @abstractmethod
+    def faster(self, factor: float) -> Arrivals:
+        """The same process with its rate multiplied by `factor`."""
+
+    @classmethod
+    def of(cls, value: Any) -> Arrivals:
+        """Read an arrival process: `Arrivals` or a table with a `kind`."""
+        return value if isinstance(value, Arrivals) else cast("Arrivals", from_document("arrivals", value))
+
+
+class Allocation(NamedTuple):
+    """Cores for each job, in the order of the jobs, and the price that cleared the market (if any)."""
+
+    cores: FloatArray
+    price: float | None
+
+
+class Policy(Spec, ABC):
+    """Who gets how many cores, now. A frozen value: everything it needs comes with the call."""
+
+    @abstractmethod
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        """Cores for each of the jobs present, at most `cores` in total."""
+
+    def buyers(self, workload: Workload, cores: float) -> Buyers:  # noqa: ARG002 - the class rules override it
+        """The demand of each class at a price, for policies that look at class counts alone (class rules)."""
+        raise UnsupportedError(
+            f"{catalog.display('policies', self.kind)} is not a class rule, so it has no mean-field equation",
+            "use wham, greedy or equi",
+        )
+
+    @classmethod
+    def of(cls, value: Any) -> Policy:
+        """Read a policy: a `Policy`, or a name with options such as `fw-cam:beta=0.8`."""
+        if isinstance(value, str):
+            value = catalog.build("policies", value)
+        if isinstance(value, Policy):
+            return value
+        raise ParameterError(f"not a policy: {value!r:.80}", "give a name such as 'wham', or a Policy")

@@ -1,0 +1,36 @@
+"""The exponential law: memoryless, squared coefficient of variation 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from malleable.contracts import Distribution
+from malleable.spec import Positive, positive
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+
+
+@dataclass(frozen=True)
+class Exponential(Distribution):
+    """Exponential with a given rate (or mean)."""
+
+    rate: Positive
+
+    alternatives: ClassVar = {"mean": ("rate", lambda given: 1.0 / positive("mean")(given))}
+
+    def moment(self, order: int) -> float:
+        return factorial(order) / self.rate**order
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        return rng.exponential(1.0 / self.rate, size)
+
+    def scaled(self, factor: float) -> Exponential:
+        return Exponential(self.rate / factor)
+
+    def phase_type(self) -> tuple[FloatArray, FloatArray]:
+        return np.array([1.0]), np.array([[-self.rate]])

@@ -1,0 +1,85 @@
+"""One hierarchy of errors: a sentence that names the thing and its value, and a hint that says what to do.
+
+Everything the library raises on purpose is a `MalleableError`; the command line prints its sentence and
+hint on one line each and exits with status 1. A traceback therefore always means a bug.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class MalleableError(Exception):
+    """Base of all errors: `problem` says what is wrong, `hint` what to do, `path` where in a document.
+
+    A path grows from the inside out: the innermost code names its parameter, and every layer that knows
+    more about the place calls `within`.
+    """
+
+    def __init__(self, problem: str, hint: str = "", path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.hint = hint
+        self.path = path
+
+    def within(self, *outer: str | int) -> Self:
+        """Return the same error, placed inside `outer`."""
+        return type(self)(self.problem, self.hint, (*outer, *self.path))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str, tuple[str | int, ...]]]:
+        return type(self), (self.problem, self.hint, self.path)
+
+    @property
+    def sentence(self) -> str:
+        """The problem behind its place: `classes[0].size.rate: must be greater than 0, got -1`."""
+        return f"{format_path(self.path)}: {self.problem}" if self.path else self.problem
+
+    def __str__(self) -> str:
+        return f"{self.sentence} ({self.hint})" if self.hint else self.sentence
+
+
+class ParameterError(MalleableError, ValueError):
+    """A value is not one that the model allows."""
+
+
+class WorkloadError(MalleableError, ValueError):
+    """A workload file or document cannot be understood."""
+
+
+class UnknownKindError(MalleableError, LookupError):
+    """No speedup, distribution, policy or workload goes by that name."""
+
+
+class JobsError(MalleableError, ValueError):
+    """A list of jobs cannot be understood."""
+
+
+class InfeasibleError(MalleableError, ValueError):
+    """No allocation can keep up with the work that arrives."""
+
+
+class UnstableError(MalleableError, ValueError):
+    """The policy, as set up, lets the queue of some class grow without bound."""
+
+
+class UnsupportedError(MalleableError, TypeError):
+    """The question is sound, but this policy or workload has no answer to it."""
+
+
+def format_path(path: Iterable[str | int]) -> str:
+    """Write a place in a document the way TOML users read it: `classes[0].size.rate`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that offers the nearest known words, or all of them when none is near."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(word, choices, n=3)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(choices)}"

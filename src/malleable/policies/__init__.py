@@ -1,0 +1,1 @@
+"""Allocation policies, one a module; `malleable.catalog` finds them by listing this folder."""

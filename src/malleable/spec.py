@@ -1,0 +1,172 @@
+"""Frozen, validated, comparable values that can be written to and read from a document.
+
+A speedup, a distribution, an arrival process or a policy is a frozen dataclass whose annotations carry
+the allowed range (`Annotated[float, Gt(0)]`). The annotations are the single source for validation
+(by pydantic), for the reference docs, and for the random values of the conformance tests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import typing
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from annotated_types import Ge, Gt, Le, Lt
+
+from malleable.errors import MalleableError, ParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pydantic import TypeAdapter
+
+INFINITY = float("inf")
+
+Positive = Annotated[float, Gt(0), Lt(INFINITY)]
+NonNegative = Annotated[float, Ge(0), Lt(INFINITY)]
+OpenFraction = Annotated[float, Gt(0), Lt(1)]
+"""Strictly between 0 and 1."""
+Probability = Annotated[float, Ge(0), Le(1)]
+Count = Annotated[int, Ge(1)]
+
+
+class Spec:
+    """Base of every named kind. Subclasses are frozen dataclasses; `kind` is their module's name.
+
+    `alternatives` lets a document give a parameter in another form: `{"mean": ("rate", to_rate)}` accepts
+    the key `mean` in place of the field `rate` and converts it.
+    """
+
+    kind: ClassVar[str] = ""
+    alternatives: ClassVar[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.kind = cls.__dict__.get("kind", cls.__module__.rpartition(".")[2].lstrip("_"))
+
+    def __post_init__(self) -> None:
+        for name, check in _validators(type(self)).items():
+            object.__setattr__(self, name, _validated(check, name, getattr(self, name)))
+        self.check()
+
+    def check(self) -> None:
+        """Check what no single annotation can say; raise `ParameterError`."""
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """Build from the keys of a document; unknown and missing keys are named."""
+        given = dict(parameters)
+        fields = {f.name: f for f in dataclasses.fields(typing.cast("Any", cls)) if f.init}
+        for key in given:
+            if key not in fields and key not in cls.alternatives:
+                known = [*fields, *cls.alternatives]
+                hint = did_you_mean(key, known) if known else f"{cls.kind} takes no keys"
+                raise ParameterError(f"{cls.kind} has no key {key!r}", hint)
+        for other, (name, convert) in cls.alternatives.items():
+            if other in given:
+                if name in given:
+                    raise ParameterError(f"{cls.kind} takes {name!r} or {other!r}, not both")
+                try:
+                    given[name] = convert(given)
+                except MalleableError as error:
+                    raise error.within(other) from None
+                del given[other]
+        for name, f in fields.items():
+            if (
+                name not in given
+                and f.default is dataclasses.MISSING
+                and f.default_factory is dataclasses.MISSING
+            ):
+                either = " or ".join(repr(k) for k in (name, *(o for o, (n, _) in cls.alternatives.items() if n == name)))
+                raise ParameterError(f"missing key {either}", f"{cls.kind} needs {', '.join(fields)}")
+        return cls(**given)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as plain lists, numbers and strings, defaults left out."""
+        plain = {}
+        for f in dataclasses.fields(typing.cast("Any", self)):
+            value = getattr(self, f.name)
+            if f.init and not (f.default is not dataclasses.MISSING and value == f.default):
+                plain[f.name] = _plain(value)
+        return plain
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that `of` reads back: the kind and its parameters."""
+        return {"kind": self.kind, **self.parameters()}
+
+
+def positive(name: str) -> Callable[[Mapping[str, Any]], float]:
+    """A converter's reader: the parameter `name`, checked to be a positive number."""
+    return lambda given: validate(Positive, given.get(name))
+
+
+def validate(annotation: Any, value: Any) -> Any:
+    """Check one value against an annotation; the error names neither field nor class yet."""
+    return _validated(_adapter(annotation), None, value)
+
+
+def _validated(check: Any, name: str | None, value: Any) -> Any:
+    place = () if name is None else (name,)
+    if not hasattr(check, "validate_python"):
+        try:
+            return check(value)
+        except MalleableError as error:
+            raise error.within(*place) from None
+    from pydantic import ValidationError  # noqa: PLC0415 - keeps `import malleable` light
+
+    try:
+        return check.validate_python(frozen(value))
+    except ValidationError as error:
+        first = error.errors()[0]
+        location = tuple(part for part in first["loc"] if isinstance(part, int))
+        raise ParameterError(_sentence(first), path=(*place, *location)) from None
+
+
+def _sentence(error: Any) -> str:
+    """Turn pydantic's wording into ours, with the offending value."""
+    shown = repr(error["input"])
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    text = error["msg"].removeprefix("Input should ").removeprefix("be ")
+    if error["type"].startswith("less_than") and "inf" in text:
+        text = "a finite number"
+    return f"must be {text}, got {shown}"
+
+
+@functools.cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415 - keeps `import malleable` light
+
+    return TypeAdapter(annotation, config=ConfigDict(strict=True, arbitrary_types_allowed=True))
+
+
+@functools.cache
+def _validators(cls: type[Spec]) -> dict[str, Any]:
+    """One check a field: pydantic's for plain values, `of` for fields that are themselves specs."""
+    checks: dict[str, Any] = {}
+    for f in dataclasses.fields(typing.cast("Any", cls)):
+        hint = annotation(cls, f.name)
+        is_spec = isinstance(hint, type) and issubclass(hint, Spec) and hasattr(hint, "of")
+        checks[f.name] = hint.of if is_spec else _adapter(hint)
+    return checks
+
+
+def annotation(cls: type[Spec], name: str) -> Any:
+    """The evaluated annotation of one field, with its range."""
+    home = next(c for c in cls.__mro__ if name in c.__dict__.get("__annotations__", {}))
+    text = home.__dict__["__annotations__"][name]
+    return eval(text, vars(sys.modules[home.__module__])) if isinstance(text, str) else text  # noqa: S307
+
+
+def frozen(value: Any) -> Any:
+    """Lists and arrays as tuples, NumPy scalars as Python's, so that specs hash and compare."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return tuple(frozen(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Spec):
+        return value.to_dict()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
