@@ -102,7 +102,9 @@ def parse_options(text: str) -> dict[str, Any]:
     for item in filter(None, text.split(",")):
         key, equals, value = item.partition("=")
         if not equals or not key.strip():
-            raise UnknownKindError(f"cannot read the option {item!r}", "write options as name:key=value,key=value")
+            raise UnknownKindError(
+                f"cannot read the option {item!r}", "write options as name:key=value,key=value"
+            )
         options[key.strip().replace("-", "_")] = _literal(value.strip())
     return options
 
@@ -115,7 +117,9 @@ def _literal(text: str) -> Any:
             return convert(text)
         except ValueError:
             continue
-    return tuple(_literal(part) for part in text.split("/")) if "/" in text else text
+    parts = [_literal(part) for part in text.split("/")] if "/" in text else []
+    # Widths such as 4/2/8 are a list; a name such as c/x is not.
+    return tuple(parts) if parts and not any(isinstance(part, str) for part in parts) else text
 
 
 def build(family: str, text: str) -> Any:

@@ -183,10 +183,16 @@ class Distribution(Spec, ABC):
 class Arrivals(Spec, ABC):
     """When jobs of a class arrive: a stream of independent inter-arrival times."""
 
-    rate: float
-    """Arrivals per unit of time."""
-    interval: Distribution
-    """The law of the time between two arrivals."""
+    # Kinds have these as a field or as a property, so neither can be declared here at run time.
+    if TYPE_CHECKING:
+
+        @property
+        def rate(self) -> float:
+            """Arrivals per unit of time."""
+
+        @property
+        def interval(self) -> Distribution:
+            """The law of the time between two arrivals."""
 
     @abstractmethod
     def faster(self, factor: float) -> Arrivals:
@@ -212,7 +218,7 @@ class Policy(Spec, ABC):
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Cores for each of the jobs present, at most `cores` in total."""
 
-    def buyers(self, workload: Workload, cores: float) -> Buyers:  # noqa: ARG002 - the class rules override it
+    def buyers(self, workload: Workload) -> Buyers:  # noqa: ARG002 - the class rules override it
         """The demand of each class at a price, for policies that look at class counts alone (class rules)."""
         raise UnsupportedError(
             f"{catalog.display('policies', self.kind)} is not a class rule, so it has no mean-field equation",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import sys
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -47,7 +48,7 @@ class Spec:
         cls.kind = cls.__dict__.get("kind", cls.__module__.rpartition(".")[2].lstrip("_"))
 
     def __post_init__(self) -> None:
-        for name, check in _validators(type(self)).items():
+        for name, check in _validators(type(self)).items():  # type: ignore[arg-type]
             object.__setattr__(self, name, _validated(check, name, getattr(self, name)))
         self.check()
 
@@ -79,7 +80,9 @@ class Spec:
                 and f.default is dataclasses.MISSING
                 and f.default_factory is dataclasses.MISSING
             ):
-                either = " or ".join(repr(k) for k in (name, *(o for o, (n, _) in cls.alternatives.items() if n == name)))
+                either = " or ".join(
+                    repr(k) for k in (name, *(o for o, (n, _) in cls.alternatives.items() if n == name))
+                )
                 raise ParameterError(f"missing key {either}", f"{cls.kind} needs {', '.join(fields)}")
         return cls(**given)
 
@@ -142,7 +145,7 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 
 @functools.cache
-def _validators(cls: type[Spec]) -> dict[str, Any]:
+def _validators(cls: Any) -> dict[str, Any]:
     """One check a field: pydantic's for plain values, `of` for fields that are themselves specs."""
     checks: dict[str, Any] = {}
     for f in dataclasses.fields(typing.cast("Any", cls)):
@@ -154,8 +157,8 @@ def _validators(cls: type[Spec]) -> dict[str, Any]:
 
 def annotation(cls: type[Spec], name: str) -> Any:
     """The evaluated annotation of one field, with its range."""
-    home = next(c for c in cls.__mro__ if name in c.__dict__.get("__annotations__", {}))
-    text = home.__dict__["__annotations__"][name]
+    home = next(c for c in cls.__mro__ if name in inspect.get_annotations(c))
+    text = inspect.get_annotations(home)[name]
     return eval(text, vars(sys.modules[home.__module__])) if isinstance(text, str) else text  # noqa: S307
 
 

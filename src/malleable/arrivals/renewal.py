@@ -14,7 +14,7 @@ class Renewal(Arrivals):
     interval: Distribution
 
     @property
-    def rate(self) -> float:  # type: ignore[override]
+    def rate(self) -> float:
         """Arrivals per unit of time, 1/E[interval]."""
         return 1.0 / self.interval.mean
 

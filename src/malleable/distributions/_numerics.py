@@ -1,0 +1,30 @@
+"""Small numerical habits that several families share."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+
+SMALLEST = float(np.finfo(float).tiny)
+
+
+def exp(exponent: float) -> float:
+    """e^exponent, infinite where a float cannot hold it (`math.exp` raises there)."""
+    try:
+        return math.exp(exponent)
+    except OverflowError:
+        return math.inf
+
+
+def above_zero(samples: FloatArray) -> FloatArray:
+    """Raise samples that underflowed to zero to the smallest normal float.
+
+    A gamma of shape 0.01 falls below 1e-308 once in a thousand draws, and a job of size zero would complete
+    before it arrives in the event list of a simulator.
+    """
+    return np.maximum(samples, SMALLEST)

@@ -1,0 +1,97 @@
+"""The empirical law: each of the given values with equal probability, drawn with replacement.
+
+E[X^r] is the mean of the r-th powers of the values. In a document the values stand in place or in a `file`
+with one number a line; a path is taken from the working directory, and the law holds the numbers, not the
+path, so that it stays the same when the file changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from malleable.contracts import Distribution
+from malleable.errors import ParameterError
+from malleable.spec import Positive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from malleable.contracts import FloatArray
+
+ONE_A_LINE = "write one number greater than 0 a line"
+
+
+def _read(given: Mapping[str, Any]) -> tuple[float, ...]:
+    """The numbers of a text or CSV file of one column: blank lines, `#` comments and a header are skipped."""
+    file = given["file"]
+    if not isinstance(file, str | Path):
+        raise ParameterError(f"must be the path of a file, got {file!r:.60}")
+    try:
+        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        hint = f"give the path from {str(Path.cwd())!r} of a text file with one number a line"
+        raise ParameterError(f"cannot read {str(file)!r}: {reason.lower()}", hint) from None
+    texts = [(number, _entry(line)) for number, line in enumerate(lines, start=1)]
+    texts = [(number, text) for number, text in texts if text]
+    if texts and _is_header(texts[0][1]):
+        del texts[0]
+    if not texts:
+        raise ParameterError(f"{str(file)!r} holds no numbers", ONE_A_LINE)
+    values = []
+    for number, text in texts:
+        value = _number(text)
+        if not 0.0 < value < inf:
+            problem = f"line {number} of {str(file)!r} is not a positive number: {text!r:.60}"
+            raise ParameterError(problem, ONE_A_LINE)
+        values.append(value)
+    return tuple(values)
+
+
+def _entry(line: str) -> str:
+    """What a line holds, without comment, trailing comma and quotes."""
+    return line.partition("#")[0].strip().rstrip(",").strip("\"' \t")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return nan
+
+
+def _is_header(text: str) -> bool:
+    """Whether this is a word; `12x` is a mistyped number, and `nan` is one that was not measured."""
+    return text[0].isalpha() and text.lower() not in {"nan", "inf", "infinity"}
+
+
+@dataclass(frozen=True)
+class Empirical(Distribution):
+    """Resampled measurements: the values themselves, or a file that holds them."""
+
+    values: tuple[Positive, ...]
+
+    alternatives: ClassVar = {"file": ("values", _read)}
+
+    def check(self) -> None:
+        if not self.values:
+            raise ParameterError("must not be empty", "give at least one value", ("values",))
+
+    @cached_property
+    def _array(self) -> FloatArray:
+        return np.array(self.values)
+
+    def moment(self, order: int) -> float:
+        return float(np.mean(self._array**order))
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        return rng.choice(self._array, size)
+
+    def scaled(self, factor: float) -> Empirical:
+        return Empirical(tuple((self._array * factor).tolist()))

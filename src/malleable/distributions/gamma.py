@@ -1,0 +1,45 @@
+"""The gamma law: density proportional to x^(k−1) e^(−kx/m), with shape k and mean m.
+
+E[X^r] = m^r (1 + 1/k)…(1 + (r−1)/k); squared coefficient of variation 1/k. At whole k it is the Erlang law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING
+
+from malleable.contracts import Distribution
+from malleable.distributions._numerics import above_zero
+from malleable.distributions.erlang import Erlang
+from malleable.spec import Positive
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from malleable.contracts import FloatArray
+
+MOST_PHASES = 1000
+"""Above this shape the matrices of the Erlang form cost more than they tell."""
+
+
+@dataclass(frozen=True)
+class Gamma(Distribution):
+    """Gamma with a given shape and mean."""
+
+    shape: Positive
+    mean: Positive = field()
+
+    def moment(self, order: int) -> float:
+        return prod(self.mean * (1.0 + i / self.shape) for i in range(order))
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        return above_zero(rng.gamma(self.shape, self.mean / self.shape, size))
+
+    def scaled(self, factor: float) -> Gamma:
+        return Gamma(self.shape, self.mean * factor)
+
+    def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
+        if not self.shape.is_integer() or self.shape > MOST_PHASES:
+            return None
+        return Erlang(int(self.shape), self.shape / self.mean).phase_type()

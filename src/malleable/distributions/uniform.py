@@ -1,0 +1,45 @@
+"""The uniform law on an interval [a, b].
+
+E[X^r] = (b^(r+1) − a^(r+1))/((r+1)(b−a)) = Σⱼ₌₀..ᵣ a^j b^(r−j)/(r+1); the sum has no cancellation when a ≈ b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from typing import TYPE_CHECKING
+
+from malleable.contracts import Distribution
+from malleable.errors import ParameterError
+from malleable.spec import NonNegative, Positive
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from malleable.contracts import FloatArray
+
+
+@dataclass(frozen=True)
+class Uniform(Distribution):
+    """Uniform between `low` and `high`."""
+
+    low: NonNegative
+    high: Positive
+
+    def check(self) -> None:
+        if self.high <= self.low:
+            raise ParameterError(
+                f"must be greater than low ({self.low:g}), got {self.high:g}",
+                "for a single value use the kind deterministic",
+                ("high",),
+            )
+
+    def moment(self, order: int) -> float:
+        return fsum(self.low**j * self.high ** (order - j) for j in range(order + 1)) / (order + 1)
+
+    def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
+        # Counted down from `high`: random() may be 0 but never 1, and a time must not be 0.
+        return self.high - (self.high - self.low) * rng.random(size)
+
+    def scaled(self, factor: float) -> Uniform:
+        return Uniform(self.low * factor, self.high * factor)

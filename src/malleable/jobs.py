@@ -1,0 +1,199 @@
+"""The jobs present at one moment, as arrays: what every policy is asked about.
+
+Columns: class, remaining size (work left, in time on one core), weight (holding cost of the class unless
+given), age (time since arrival), cores held now. Jobs may bring their own speedup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from malleable.contracts import FloatArray, Speedup
+from malleable.errors import JobsError, did_you_mean
+from malleable.model import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+IntArray = NDArray[np.intp]
+COLUMNS = ("id", "class", "remaining", "weight", "age", "cores")
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """The jobs present. `order` (earlier arrivals first) breaks every tie."""
+
+    workload: Workload
+    class_index: IntArray
+    remaining: FloatArray
+    weight: FloatArray
+    age: FloatArray
+    held: FloatArray
+    ids: tuple[str, ...]
+    own_speedups: tuple[Speedup, ...] | None = None
+    own_weights: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        classes: Sequence[str] | Sequence[int] | IntArray,
+        remaining: Sequence[float] | FloatArray,
+        *,
+        weight: Sequence[float] | FloatArray | None = None,
+        age: Sequence[float] | FloatArray | None = None,
+        held: Sequence[float] | FloatArray | None = None,
+        ids: Sequence[str] | None = None,
+        speedups: Sequence[Any] | None = None,
+    ) -> Jobs:
+        """Build from columns; classes by name or by position in the workload."""
+        index = _class_index(workload, classes)
+        size = len(index)
+
+        def column(name: str, values: Any, default: FloatArray, *, strict: bool) -> FloatArray:
+            if values is None:
+                return default
+            try:
+                array = np.asarray(values, dtype=float)
+            except (TypeError, ValueError):
+                raise JobsError(f"the column {name!r} must hold numbers only") from None
+            if array.shape != (size,):
+                raise JobsError(f"the column {name!r} has shape {array.shape} for {size} jobs")
+            bad = ~np.isfinite(array) | (array <= 0.0 if strict else array < 0.0)
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
+                allowed = "a positive number" if strict else "a number of at least 0"
+                job = f"job {ids[row]!r}" if ids is not None else f"job {row}"
+                raise JobsError(f"{job}: {name!r} must be {allowed}, got {array[row]:g}")
+            return array
+
+        if ids is not None:
+            if len(ids) != size:
+                raise JobsError(f"there are {len(ids)} ids for {size} jobs")
+            _check_unique(ids)
+        if speedups is not None and len(speedups) != size:
+            raise JobsError(f"there are {len(speedups)} speedups for {size} jobs")
+        return cls(
+            workload=workload,
+            class_index=index,
+            remaining=column("remaining", remaining, np.empty(0), strict=False),
+            weight=column("weight", weight, workload.holding_costs[index], strict=True),
+            age=column("age", age, np.zeros(size), strict=False),
+            held=column("cores", held, np.zeros(size), strict=False),
+            ids=tuple(map(str, range(size))) if ids is None else tuple(map(str, ids)),
+            own_speedups=None if speedups is None else tuple(map(Speedup.of, speedups)),
+            own_weights=weight is not None,
+        )
+
+    @classmethod
+    def from_rows(cls, workload: Workload, rows: Iterable[Mapping[str, Any]]) -> Jobs:
+        """Build from rows with the keys id, class, remaining and optionally weight, age, cores."""
+        table = list(rows)
+        if not table:
+            raise JobsError("there are no jobs", "give rows with the columns id, class, remaining")
+        for number, row in enumerate(table):
+            _check_row(number, row)
+        ids = [str(row["id"]) for row in table]
+        names = [str(row["class"]) for row in table]
+        for job, name in zip(ids, names, strict=True):
+            if name not in workload.class_names:
+                hint = did_you_mean(name, workload.class_names)
+                raise JobsError(f"job {job!r}: the workload has no class {name!r}", hint)
+
+        def column(key: str, default: Any) -> list[float] | None:
+            if not any(_given(row.get(key)) for row in table):
+                return None
+            return [
+                _number(job, key, row[key]) if _given(row.get(key)) else default(row)
+                for job, row in zip(ids, table, strict=True)
+            ]
+
+        costs = dict(zip(workload.class_names, workload.holding_costs.tolist(), strict=True))
+        return cls.of(
+            workload,
+            names,
+            [_number(job, "remaining", row["remaining"]) for job, row in zip(ids, table, strict=True)],
+            weight=column("weight", lambda row: costs[str(row["class"])]),
+            age=column("age", lambda _: 0.0),
+            held=column("cores", lambda _: 0.0),
+            ids=ids,
+        )
+
+    def __len__(self) -> int:
+        return len(self.class_index)
+
+    @cached_property
+    def speedups(self) -> tuple[Speedup, ...]:
+        """The distinct speedups; `speedup_index` says which one a job has."""
+        return self.workload.speedups if self.own_speedups is None else self.own_speedups
+
+    @cached_property
+    def speedup_index(self) -> IntArray:
+        """Position of each job's speedup in `speedups`."""
+        return self.class_index if self.own_speedups is None else np.arange(len(self), dtype=np.intp)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Job positions by arrival: oldest first, rows as given where ages are equal."""
+        return np.argsort(-self.age, kind="stable")
+
+    def by(self, index: FloatArray) -> IntArray:
+        """Job positions by decreasing index, earlier arrivals first among equals."""
+        order = self.order
+        return order[np.argsort(-index[order], kind="stable")]
+
+
+def _class_index(workload: Workload, classes: Any) -> IntArray:
+    if len(classes) and isinstance(classes[0], str):
+        positions = {name: i for i, name in enumerate(workload.class_names)}
+        try:
+            return np.fromiter((positions[name] for name in classes), dtype=np.intp, count=len(classes))
+        except KeyError as error:
+            name = error.args[0]
+            raise JobsError(
+                f"the workload has no class {name!r}", did_you_mean(str(name), positions)
+            ) from None
+    index = np.asarray(classes, dtype=np.intp)
+    if index.size and not (index.min() >= 0 and index.max() < len(workload.classes)):
+        raise JobsError(f"class positions must lie between 0 and {len(workload.classes) - 1}")
+    return index
+
+
+def _check_unique(ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        twice = next(job for job in ids if job in seen or seen.add(job))  # type: ignore[func-returns-value]
+        raise JobsError(f"the id {twice!r} is used twice", "give every job its own id")
+
+
+def _check_row(number: int, row: Any) -> None:
+    if not hasattr(row, "keys"):
+        raise JobsError(
+            f"row {number + 1} is not a table: {row!r:.60}", f"known columns: {', '.join(COLUMNS)}"
+        )
+    for key in row:
+        if key not in COLUMNS:
+            raise JobsError(
+                f"row {number + 1} has an unknown column {key!r:.60}", did_you_mean(str(key), COLUMNS)
+            )
+    for key in ("id", "class", "remaining"):
+        if not _given(row.get(key)):
+            raise JobsError(f"row {number + 1} has no {key!r}", "every job needs id, class and remaining")
+
+
+def _given(value: Any) -> bool:
+    return value is not None and value != ""
+
+
+def _number(job: str, key: str, value: Any) -> float:
+    if isinstance(value, bool):
+        raise JobsError(f"job {job!r}: {key!r} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise JobsError(f"job {job!r}: {key!r} must be a number, got {value!r:.60}") from None

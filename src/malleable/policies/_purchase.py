@@ -1,0 +1,186 @@
+"""Turning the market of `theory.market` into cores for each job.
+
+1. Jobs with the same speedup and weight form a group; what a group pays does not depend on who is in it.
+2. If not everybody can have its least useful width, the jobs with the highest index are served.
+3. The served jobs share the cores at one price; whole cores (or the pieces of a speedup that is not
+   concave) that do not divide evenly go to single jobs, smallest remaining size first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from malleable.contracts import Allocation
+from malleable.theory.market import clear
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray, Speedup
+    from malleable.jobs import IntArray, Jobs
+    from malleable.theory.market import Buyers
+
+DUST = 1e-9
+"""Cores below this are rounding, not capacity."""
+
+
+class Groups(NamedTuple):
+    """Jobs by (speedup, weight): `member[j]` is the group of job j."""
+
+    member: IntArray
+    speedups: tuple[Speedup, ...]
+    weights: FloatArray
+
+
+def grouped(jobs: Jobs, weights: FloatArray, *, by_class: bool) -> Groups:
+    """Group the jobs. `by_class` promises that the weight depends on the speedup's owner alone."""
+    if by_class:
+        first = np.zeros(len(jobs.speedups))
+        first[jobs.speedup_index] = weights
+        present = np.flatnonzero(np.bincount(jobs.speedup_index, minlength=len(jobs.speedups)))
+        position = np.zeros(len(jobs.speedups), dtype=np.intp)
+        position[present] = np.arange(len(present))
+        return Groups(position[jobs.speedup_index], tuple(jobs.speedups[i] for i in present), first[present])
+    distinct, which = np.unique(weights, return_inverse=True)
+    key, first_job, member = np.unique(
+        jobs.speedup_index * len(distinct) + which, return_index=True, return_inverse=True
+    )
+    speedups = tuple(jobs.speedups[k // len(distinct)] for k in key)
+    return Groups(member, speedups, weights[first_job])
+
+
+def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores: float) -> Allocation:
+    """Cores for the served jobs at the price that clears the market, 0 for the others."""
+    out = np.zeros(len(jobs))
+    if len(served) == 0:
+        return Allocation(out, None)
+    groups = member[served]
+    counts = np.bincount(groups, minlength=buyers.speedups.size).astype(float)
+    cleared = clear(buyers.demand, counts, cores)
+    tied = (cleared.high > cleared.low) & (counts > 0.0)
+    if not buyers.integer and buyers.speedups.concave[tied].all():
+        out[served] = cleared.quantities[groups]
+        return Allocation(out, cleared.price)
+    out[served] = cleared.low[groups]
+    smallest_first = served[np.lexsort((np.arange(len(served)), jobs.remaining[served]))]
+    _fill(buyers, member, smallest_first, out, cores - float(counts @ cleared.low))
+    return Allocation(out, cleared.price)
+
+
+def _fill(buyers: Buyers, member: IntArray, queue: IntArray, out: FloatArray, spare: float) -> None:
+    """Spend the spare cores on the most valuable steps that fit, then on a part of one step.
+
+    A queue entry is a set of jobs of one group with the same width; raising some of them splits the set.
+    """
+    heap: list[tuple[float, int, int, IntArray]] = []
+    stuck: list[tuple[int, IntArray]] = []
+    entries = 0
+
+    def offer(group: int, members: IntArray) -> None:
+        nonlocal entries
+        width = float(out[members[0]])
+        wider = buyers.next_width(group, width)
+        if wider > width:
+            entries += 1
+            heapq.heappush(heap, (-buyers.edge_value(group, width, wider), entries, group, members))
+
+    by_group = queue[np.argsort(member[queue], kind="stable")]
+    cuts = np.flatnonzero(np.diff(member[by_group])) + 1
+    for members in np.split(by_group, cuts):
+        offer(int(member[members[0]]), members)
+    while heap and spare > DUST:
+        _, _, group, members = heapq.heappop(heap)
+        width = float(out[members[0]])
+        step = buyers.next_width(group, width) - width
+        lucky = min(len(members), int((spare + DUST) // step))
+        if lucky < len(members):
+            stuck.append((group, members[lucky:]))
+        if lucky:
+            out[members[:lucky]] += step
+            spare -= lucky * step
+            offer(group, members[:lucky])
+    if spare > DUST:
+        _give_rest(buyers, stuck, out, spare)
+
+
+def _give_rest(buyers: Buyers, stuck: list[tuple[int, IntArray]], out: FloatArray, spare: float) -> None:
+    """Give what is less than any whole step to the job that gains most from it, if one gains."""
+    best, job = -np.inf, -1
+    for group, members in stuck:
+        width = float(out[members[0]])
+        value = buyers.edge_value(group, width, width + spare)
+        if (
+            buyers.speedups.members[group](width + spare) > buyers.speedups.members[group](width)
+            and value > best
+        ):
+            best, job = value, int(members[0])
+    if job >= 0:
+        out[job] += spare
+
+
+def serve_by_index(
+    buyers: Buyers, member: IntArray, jobs: Jobs, index: FloatArray, cores: float
+) -> Allocation:
+    """Serve everybody if the cores suffice for the least widths, else blocks of these by decreasing index."""
+    least = buyers.least[member]
+    if float(least.sum()) <= cores + DUST:
+        return share(buyers, member, jobs, np.arange(len(jobs)), cores)
+    queue = jobs.by(index)
+    fit, spare = _blocks(least[queue], cores)
+    if spare < 1.0:
+        return Allocation(share(buyers, member, jobs, queue[:fit], cores).cores, None)
+    out = np.zeros(len(jobs))
+    out[queue[:fit]] = least[queue[:fit]]
+    # The next job cannot have its full block; the whole cores that it gets still do useful work.
+    out[queue[fit]] = np.floor(spare) if buyers.integer else spare
+    return Allocation(out, None)
+
+
+def _blocks(needs: FloatArray, cores: float) -> tuple[int, float]:
+    """How many of the needs fit one after the other, and what is left."""
+    used = np.cumsum(needs)
+    fit = int(np.searchsorted(used, cores + DUST, side="right"))
+    return fit, cores - (float(used[fit - 1]) if fit else 0.0)
+
+
+def serve_by_price(
+    buyers: Buyers, member: IntArray, jobs: Jobs, queue: IntArray, value: FloatArray, cores: float
+) -> Allocation:
+    """Serve the longest prefix of `queue` whose last job is still worth its cores at the clearing price.
+
+    The price rises and the value of the last job falls with every job served, so bisection finds the cut.
+    """
+    few, many = 0, _blocks(buyers.least[member[queue]], cores)[0] + 1
+    best = Allocation(np.zeros(len(jobs)), None)
+    trial = many - 1
+    while many - few > 1:
+        attempt = share(buyers, member, jobs, queue[:trial], cores)
+        if (attempt.price or 0.0) <= value[queue[trial - 1]] * (1.0 + DUST):
+            few, best = trial, attempt
+        else:
+            many = trial
+        trial = (few + many) // 2
+    return best if few == len(queue) else _part_for_next(buyers, member, queue, few, value, best, cores)
+
+
+def _part_for_next(
+    buyers: Buyers,
+    member: IntArray,
+    queue: IntArray,
+    few: int,
+    value: FloatArray,
+    best: Allocation,
+    cores: float,
+) -> Allocation:
+    """Give the first job left out a part of its block if, at its own value, the others leave a core."""
+    following = queue[few]
+    wanted = buyers.demand(float(value[following]))[member[queue[:few]]]
+    spare = min(cores - float(wanted.sum()), float(buyers.least[member[following]]))
+    spare = np.floor(spare + DUST) if buyers.integer else spare
+    if spare < 1.0:
+        return best
+    out = np.zeros_like(best.cores)
+    out[queue[:few]] = wanted
+    out[following] = spare
+    return Allocation(out, float(value[following]))

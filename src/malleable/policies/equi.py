@@ -1,0 +1,54 @@
+"""EQUI: the cores divided equally among the jobs present (Edmonds 1999).
+
+With more jobs than cores everybody time-shares at n/N of a core. A job whose speedup peaks below its share
+takes what helps and leaves the rest to the others. On whole cores the earlier arrivals get one more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.contracts import Allocation, Policy
+from malleable.model import checked_cores
+from malleable.policies._purchase import DUST
+from malleable.theory.market import EqualBuyers
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.jobs import Jobs
+    from malleable.model import Workload
+
+
+@dataclass(frozen=True)
+class Equi(Policy):
+    """EQUI: the same number of cores for every job, time-shared when there are more jobs than cores."""
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        cores = checked_cores(cores)
+        if len(jobs) == 0:
+            return Allocation(np.zeros(0), None)
+        peaks = np.array([float(s.peak) for s in jobs.speedups])[jobs.speedup_index]
+        share = level(np.ceil(peaks - DUST) if integer else peaks, cores)
+        if not integer:
+            return Allocation(np.minimum(share, peaks), None)
+        out = np.minimum(np.floor(share + DUST), np.ceil(peaks - DUST))
+        spare = int(cores - out.sum() + DUST)
+        wanting = jobs.order[(out < np.ceil(peaks - DUST))[jobs.order]]
+        out[wanting[:spare]] += 1.0
+        return Allocation(out, None)
+
+    def buyers(self, workload: Workload) -> EqualBuyers:
+        return EqualBuyers(workload.speedups, np.ones(len(workload.classes)))
+
+
+def level(peaks: FloatArray, cores: float) -> float:
+    """The height L with Σ min(L, peak_j) = cores, or infinity if all peaks fit."""
+    rising = np.sort(peaks)
+    before = np.concatenate([[0.0], np.cumsum(rising)[:-1]])
+    waiting = len(rising) - np.arange(len(rising))
+    candidates = (cores - before) / waiting
+    reached = np.flatnonzero(candidates <= rising)
+    return float(candidates[reached[0]]) if len(reached) else float("inf")

@@ -1,0 +1,72 @@
+"""GREEDY: the allocation that maximises Σ w_j s_j(k_j) right now.
+
+Berg et al. (2017) maximise the rate of departures (w = μ), the paper the rate of work (w = 1); weights cμ
+and c/x are the natural weighted forms. A job is served when the price is at most its value w·s(k_e)/k_e on
+its most efficient width, so with unequal weights GREEDY may leave a job without cores even while N < n.
+With equal weights all jobs tie when N ≥ n; earlier arrivals go first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from malleable.contracts import Allocation, FloatArray, Policy
+from malleable.errors import UnsupportedError
+from malleable.model import checked_cores
+from malleable.policies._purchase import Groups, grouped, serve_by_price
+from malleable.theory.market import GreedyBuyers
+
+if TYPE_CHECKING:
+    from malleable.jobs import IntArray, Jobs
+    from malleable.model import Workload
+
+
+@dataclass(frozen=True)
+class Greedy(Policy):
+    """GREEDY: maximise the weighted rate of work; weight is 1, mu, c, cmu or c/x."""
+
+    weight: Literal["1", "mu", "c", "cmu", "c/x", 1] = "1"
+
+    def check(self) -> None:
+        object.__setattr__(self, "weight", str(self.weight))
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        cores = checked_cores(cores)
+        if len(jobs) == 0:
+            return Allocation(np.zeros(0), None)
+        by_class = self.weight in {"1", "mu"} or (self.weight != "c/x" and not jobs.own_weights)
+        groups = grouped(jobs, self._job_weights(jobs), by_class=by_class and jobs.own_speedups is None)
+        buyers = GreedyBuyers(groups.speedups, groups.weights, integer=integer)
+        value = (buyers.weights * buyers.speedups(buyers.least) / buyers.least)[groups.member]
+        queue = self.order(jobs, groups, value)
+        return serve_by_price(buyers, groups.member, jobs, queue, value, cores)
+
+    def order(self, jobs: Jobs, groups: Groups, value: FloatArray) -> IntArray:  # noqa: ARG002 - see GREEDY*
+        """Who is served first: the most valuable, then the earliest."""
+        return jobs.by(value)
+
+    def _job_weights(self, jobs: Jobs) -> FloatArray:
+        rate = 1.0 / jobs.workload.mean_sizes[jobs.class_index]
+        with np.errstate(divide="ignore"):
+            return {
+                "1": np.ones(len(jobs)),
+                "mu": rate,
+                "c": jobs.weight,
+                "cmu": jobs.weight * rate,
+                "c/x": jobs.weight / np.maximum(jobs.remaining, np.finfo(float).tiny),
+            }[str(self.weight)]
+
+    def buyers(self, workload: Workload) -> GreedyBuyers:
+        costs, rates = workload.holding_costs, 1.0 / workload.mean_sizes
+        weights = {"1": np.ones_like(costs), "mu": rates, "c": costs, "cmu": costs * rates}.get(
+            str(self.weight)
+        )
+        if weights is None:
+            raise UnsupportedError(
+                "greedy with weight c/x looks at remaining sizes, so it has no equation in the counts",
+                "use weight=cmu",
+            )
+        return GreedyBuyers(workload.speedups, weights)

@@ -1,0 +1,45 @@
+"""WHAM, the WHittle Allocation for Malleable jobs (the paper's second mean-field-optimal policy).
+
+    N ≥ n  the n jobs with the largest c/x get one core each
+    N < n  one price l for everybody: a class-i job gets g_i(l) = argmin_{k≥1} (c_i + l·k)/s_i(k),
+           with l such that Σ N_i g_i(l) = n
+
+The paper prints the threshold for one core as l ≥ f_i(1); it must be l ≥ c_i f_i(1), as the definition of
+g_i above implies. Speedups with a linear or super-linear start come in blocks of their most efficient width
+k_e, ordered by c·s(k_e)/(k_e·x), wherever the paper's N stands for the sum of these blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.contracts import Allocation, Policy
+from malleable.model import checked_cores
+from malleable.policies._purchase import grouped, serve_by_index
+from malleable.theory.market import WhittleBuyers
+
+if TYPE_CHECKING:
+    from malleable.jobs import Jobs
+    from malleable.model import Workload
+
+
+@dataclass(frozen=True)
+class Wham(Policy):
+    """WHAM: one price for all; smallest c/x first when jobs outnumber cores. Mean-field optimal."""
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        cores = checked_cores(cores)
+        if len(jobs) == 0:
+            return Allocation(np.zeros(0), None)
+        groups = grouped(jobs, jobs.weight, by_class=not jobs.own_weights)
+        buyers = WhittleBuyers(groups.speedups, groups.weights, integer=integer)
+        gain = buyers.weights * buyers.speedups(buyers.least) / buyers.least
+        with np.errstate(divide="ignore"):
+            index = gain[groups.member] / jobs.remaining
+        return serve_by_index(buyers, groups.member, jobs, index, cores)
+
+    def buyers(self, workload: Workload) -> WhittleBuyers:
+        return WhittleBuyers(workload.speedups, workload.holding_costs)

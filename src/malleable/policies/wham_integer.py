@@ -1,0 +1,25 @@
+"""WHAM on whole cores: steps along each class's integer hull in order of their price.
+
+Everybody gets its least width, then the step with the highest ν(k→k') = c(s'−s)/(k's − ks') is taken by all
+jobs of its class while the cores last, and by as many as they allow at the end (smallest remaining size
+first). Taking "the smallest price with total ≤ n" literally would leave up to N_i − 1 cores idle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from malleable.policies.wham import Wham
+
+if TYPE_CHECKING:
+    from malleable.contracts import Allocation
+    from malleable.jobs import Jobs
+
+
+@dataclass(frozen=True)
+class WhamInteger(Wham):
+    """WHAM that gives whole cores only."""
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = True) -> Allocation:  # noqa: ARG002
+        return super().allocate(jobs, cores, integer=True)

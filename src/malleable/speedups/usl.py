@@ -1,0 +1,91 @@
+"""The Universal Scalability Law (Gunther): contention σ and coherency κ; the speed falls past its peak.
+
+s(k) = k/(1 + σ(k−1) + κk(k−1)), highest at k = √((1−σ)/κ). The width worth buying at price l solves
+f(k) = (1−σ−κk²)/(k²(σ+2κk−κ)) = l/c =: y, that is 2κy·k³ + (y(σ−κ)+κ)·k² = 1−σ: increasing and convex
+for k ≥ 1, so Newton's method from the peak falls monotonically onto the root.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from annotated_types import Ge, Lt
+
+from malleable.contracts import Speedup
+from malleable.errors import ParameterError
+from malleable.roots import invert_falling
+from malleable.spec import NonNegative
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from malleable.contracts import FloatArray
+
+NEWTON_STEPS = 80
+
+
+@dataclass(frozen=True)
+class Usl(Speedup):
+    """Universal Scalability Law: contention (waiting for a shared part) and coherency (all-to-all talk)."""
+
+    contention: Annotated[float, Ge(0), Lt(1)]
+    coherency: NonNegative
+
+    vectorised: ClassVar[bool] = True
+
+    def check(self) -> None:
+        if self.contention == 0.0 and self.coherency == 0.0:
+            raise ParameterError(
+                "contention and coherency are both 0, a speedup without limit",
+                'use { kind = "rooftop", cores = ... } for perfectly parallel jobs',
+            )
+
+    def _overhead(self, k: FloatArray) -> FloatArray:
+        return 1.0 + self.contention * (k - 1.0) + self.coherency * k * (k - 1.0)
+
+    def speed(self, cores: FloatArray) -> FloatArray:
+        return cores / self._overhead(cores)
+
+    def derivatives(self, cores: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        k, sigma, kappa = np.asarray(cores, dtype=float), self.contention, self.coherency
+        d, d1, d2 = self._overhead(k), sigma - kappa + 2.0 * kappa * k, 2.0 * kappa
+        n, n1, n2 = 1.0 - sigma - kappa * k**2, -2.0 * kappa * k, -2.0 * kappa
+        m = n1 * d - 2.0 * n * d1
+        m1 = n2 * d - n1 * d1 - 2.0 * n * d2
+        return k / d, n / d**2, m / d**3, (m1 * d - 3.0 * m * d1) / d**4
+
+    def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
+        sigma, kappa = self.contention, self.coherency
+        y = np.asarray(price, dtype=float) / np.asarray(weight)
+        a, b, c = 2.0 * kappa * y, y * (sigma - kappa) + kappa, 1.0 - np.asarray(sigma)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Without coherency this is Amdahl's law, whose root is also an upper start for the cubic.
+            start = np.where(kappa > 0.0, self.peak, np.sqrt(c / b))
+            k = np.maximum(1.0, start)
+            for _ in range(NEWTON_STEPS):
+                step = (k * k * (a * k + b) - c) / (k * (3.0 * a * k + 2.0 * b))
+                following = np.maximum(1.0, k - step)
+                done = np.all(np.abs(following - k) <= 1e-15 * k)
+                k = following
+                if done:
+                    break
+        return np.where(np.isnan(k), start, k)[()]
+
+    def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
+        level = np.asarray(price, dtype=float) / np.asarray(weight)
+        # s'(k) < k⁻²(1−σ)/σ² bounds the width from above where the peak does not.
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            far = np.sqrt((1.0 - np.asarray(self.contention)) / level) / np.asarray(self.contention)
+            high = np.minimum(
+                np.maximum(1.0, self.peak), np.where(np.isnan(far), np.inf, np.maximum(1.0, far))
+            )
+        high = np.minimum(high, 1e18)
+        return invert_falling(lambda k: self.derivatives(k)[1], level, np.ones_like(high), high)[()]
+
+    @property
+    def peak(self) -> Any:
+        with np.errstate(divide="ignore"):
+            ratio = (1.0 - np.asarray(self.contention)) / np.asarray(self.coherency, dtype=float)
+        return np.maximum(1.0, np.sqrt(ratio))[()]

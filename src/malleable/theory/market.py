@@ -1,0 +1,230 @@
+"""Cores as a market: every class of jobs buys cores at one price, and the price clears the market.
+
+The three class rules differ only in what a job wants at price l:
+
+    WHAM    argmin over k ≥ 1 of (c + l·k)/s(k)           (the paper's relaxed problem)
+    GREEDY  argmax over k of w·s(k) − l·k                  (most work, or most weighted completions, now)
+    EQUI    the same for everybody, 1/l
+
+Total demand falls with the price; it is smooth for smooth speedups and jumps for tables. `clear` ends with
+two neighbouring prices, one at which the cores do not suffice and one at which they do, and shares what
+lies between: for a tied class with concave speedup that is the optimal split, k = a + r/N each.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from malleable.roots import last_bracket
+from malleable.speedups._numeric import NumericSpeedup
+from malleable.speedups._stack import Stack
+from malleable.speedups.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from malleable.contracts import FloatArray, Speedup
+
+UNLIMITED = float("inf")
+FREE, PROHIBITIVE = 1e-280, 1e280
+"""Prices beyond which demand is taken to have reached its limits."""
+
+
+class Buyers(ABC):
+    """Groups of identical jobs, and the cores each job of a group wants at a price.
+
+    `least` is the width below which nobody runs while cores are scarce (the most efficient one), `most`
+    the width beyond which cores do not help. Under a `cap` no job may use more than that many cores.
+    """
+
+    def __init__(
+        self,
+        speedups: Sequence[Speedup],
+        weights: FloatArray,
+        *,
+        cap: float = UNLIMITED,
+        integer: bool = False,
+    ) -> None:
+        limited = [_on_integers(s, cap) if integer else s.capped(cap) for s in speedups]
+        self.speedups = Stack(limited)
+        self.weights = np.asarray(weights, dtype=float)
+        self.integer = integer
+        self.least = np.minimum(self.speedups.most_efficient, cap)
+        self.most = np.minimum(self.speedups.peak, cap)
+        if integer:
+            self.least = _better_integer(self.least, cap, lambda k: self.speedups(k) / k)
+            self.most = np.maximum(_better_integer(self.most, cap, self.speedups), self.least)
+
+    @abstractmethod
+    def wish(self, price: float) -> FloatArray:
+        """Real-valued cores that one job of each group wants, before limits."""
+
+    @abstractmethod
+    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+        """What a job of each group minimises at this price."""
+
+    @abstractmethod
+    def edge_value(self, group: int, low: float, high: float) -> float:
+        """The price below which a job of the group prefers `high` to `low` cores."""
+
+    @abstractmethod
+    def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Demand g(l) and its first two derivatives in the price."""
+
+    def demand(self, price: float) -> FloatArray:
+        """Cores that one job of each group wants at this price, within its limits."""
+        wish = np.clip(self.wish(price), self.least, self.most)
+        if not self.integer:
+            return wish
+        down, up = np.floor(wish), np.minimum(np.ceil(wish), self.most)
+        return np.where(self.loss(price, up) < self.loss(price, down), up, down)
+
+    def next_width(self, group: int, width: float) -> float:
+        """The next integer width above `width` that some price selects; the same width if there is none."""
+        speedup = self.speedups.members[group]
+        if not speedup.concave and isinstance(speedup, Table):
+            wider = speedup.pricing.widths[speedup.pricing.widths > width]
+            return float(wider[0]) if len(wider) else width
+        return min(width + 1.0, float(self.most[group]))
+
+
+class WhittleBuyers(Buyers):
+    """Jobs that minimise (c + l·k)/s(k): holding cost plus rent, per unit of work."""
+
+    def wish(self, price: float) -> FloatArray:
+        return self.speedups.demand(price, self.weights)
+
+    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+        return (self.weights + price * cores) / self.speedups(cores)
+
+    def edge_value(self, group: int, low: float, high: float) -> float:
+        speedup = self.speedups.members[group]
+        s, s_high = float(speedup(low)), float(speedup(high))
+        run = high * s - low * s_high
+        gain = float(self.weights[group]) * (s_high - s)
+        return np.inf if run <= 0.0 and gain > 0.0 else gain / run if run > 0.0 else -np.inf
+
+    def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        # g inverts c·f with f = s'/(s − k s'), f' = s s''/(s − k s')².
+        g = self.demand(price)
+        s, s1, s2, s3 = self.speedups.derivatives(g)
+        d = s - g * s1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            f1 = s * s2 / d**2
+            f2 = (s * s3 + s1 * s2) / d**2 + 2.0 * g * s * s2**2 / d**3
+            slope, bend = 1.0 / (self.weights * f1), -f2 / (self.weights**2 * f1**3)
+        inside = (g > self.least) & (g < self.most)
+        return g, np.where(inside, slope, 0.0), np.where(inside, bend, 0.0)
+
+
+class GreedyBuyers(Buyers):
+    """Jobs that maximise w·s(k) − l·k, so that together they maximise Σ w_j s_j(k_j)."""
+
+    def wish(self, price: float) -> FloatArray:
+        return self.speedups.work_demand(price, self.weights)
+
+    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+        return price * cores - self.weights * self.speedups(cores)
+
+    def edge_value(self, group: int, low: float, high: float) -> float:
+        speedup = self.speedups.members[group]
+        gain = float(self.weights[group]) * float(speedup(high) - speedup(low))
+        return gain / (high - low) if high > low else -np.inf
+
+    def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        g = self.demand(price)
+        _, _, s2, s3 = self.speedups.derivatives(g)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope, bend = 1.0 / (self.weights * s2), -s3 / (self.weights**2 * s2**3)
+        inside = (g > self.least) & (g < self.most)
+        return g, np.where(inside, slope, 0.0), np.where(inside, bend, 0.0)
+
+
+class EqualBuyers(Buyers):
+    """Jobs that all get the same: 1/l."""
+
+    def wish(self, price: float) -> FloatArray:
+        return np.full(self.speedups.size, 1.0 / price if price > 0.0 else np.inf)
+
+    def demand(self, price: float) -> FloatArray:
+        return np.minimum(self.wish(price), self.most)
+
+    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+        return np.abs(cores - 1.0 / price)
+
+    def edge_value(self, group: int, low: float, high: float) -> float:  # noqa: ARG002 - all groups alike
+        return 1.0 / low if high > low else -np.inf
+
+    def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        g = self.demand(price)
+        inside = g < self.most
+        return g, np.where(inside, -1.0 / price**2, 0.0), np.where(inside, 2.0 / price**3, 0.0)
+
+
+class Clearing(NamedTuple):
+    """The clearing price and the quantities on both sides of it.
+
+    At the price just above, everybody has `low` and the cores suffice; just below, everybody wants `high`
+    and they do not; `share` says how far they reach.
+    """
+
+    price: float
+    low: FloatArray
+    high: FloatArray
+    share: float
+
+    @property
+    def quantities(self) -> FloatArray:
+        """The quantities that use exactly the cores there are."""
+        return self.low + self.share * (self.high - self.low)
+
+
+def clear(quantity: Callable[[float], FloatArray], counts: FloatArray, cores: float) -> Clearing:
+    """Find the price at which Σ counts·quantity(price) = cores.
+
+    Price 0 means that everybody has all that helps and cores are left over. The caller makes sure that
+    the cores suffice at high prices.
+    """
+
+    def excess(price: float) -> float:
+        return float(counts @ quantity(price)) - cores
+
+    high = low = 1.0
+    if excess(1.0) > 0.0:
+        while high < PROHIBITIVE and excess(high) > 0.0:
+            low, high = high, high * 16.0
+    else:
+        while low > FREE and excess(low) <= 0.0:
+            low, high = low / 16.0, low
+        if excess(low) <= 0.0:
+            everything = quantity(FREE)
+            return Clearing(0.0, everything, everything, 0.0)
+    low, high = last_bracket(excess, low, high)
+    least, most = quantity(high), quantity(low)
+    missing, gap = cores - float(counts @ least), float(counts @ (most - least))
+    return Clearing(high, least, most, min(max(missing / gap, 0.0), 1.0) if gap > 0.0 else 0.0)
+
+
+def _better_integer(width: FloatArray, cap: float, merit: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The neighbouring integer of each width with the higher merit, the wider one where they tie."""
+    finite = np.where(np.isfinite(width), width, 1.0)
+    down, up = np.floor(finite), np.minimum(np.ceil(finite), np.floor(cap))
+    better = merit(up) >= merit(down)
+    return np.where(np.isfinite(width), np.where(better, up, down), width)
+
+
+def _on_integers(speedup: Speedup, cap: float) -> Speedup:
+    """A speedup to be used on whole cores only: where it is not concave, the table of its integer values."""
+    if speedup.concave:
+        return speedup
+    limit = np.floor(min(cap, np.ceil(speedup.peak)))
+    if isinstance(speedup, NumericSpeedup):
+        widths = np.unique(np.round(speedup.grid[0]))
+        widths = np.append(widths[widths < limit], limit)
+    else:
+        widths = np.arange(1.0, limit + 1.0)
+    speeds = np.maximum.accumulate(speedup(widths))
+    return Table(tuple(widths.tolist()), tuple(speeds.tolist()))

@@ -1,0 +1,156 @@
+"""The relaxed problem and its lower bound V*, for any speedup, any GI/GI input, any n and any policy.
+
+Let jobs use n cores *on average* instead of at every moment. A unit of class-i work run on k cores takes
+1/s_i(k) time, costs c_i/s_i(k) and uses k/s_i(k) core-time, so with price l for a unit of core-time
+
+    φ_i(l) = min_{k≥1} (c_i + l·k)/s_i(k),      V* = max_{l≥0} (1/λ) [Σ_i load_i φ_i(l) − l·n],
+
+a concave maximisation (FW-Relax of the paper, by its dual, which needs neither concave speedups nor
+derivatives). At the best price l* the core-time used is n: Σ load_i k_i/s_i(k_i) = n. Where two widths tie
+at l*, work is split between them; the reported width is their average over time, which lies on the chord.
+One more core saves l* of holding cost per unit of time, dV*/dn = −l*/λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from malleable.errors import InfeasibleError
+from malleable.model import Workload, checked_cores
+from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+
+
+class ClassBound(NamedTuple):
+    """One class at the relaxed optimum: cores a job, mean response time, mean number present."""
+
+    name: str
+    cores: float
+    response_time: float
+    jobs: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The lower bound on the cost of any policy, and the widths that attain it in the limit."""
+
+    cores: float
+    load: float
+    bound: float
+    """V*: no policy has a lower mean holding cost per job."""
+    bound_capped: float
+    """The tighter bound that no job may use more than n cores."""
+    bound_integer: float
+    """The bound for policies that give whole cores only."""
+    price: float
+    """l*: what one more core saves per unit of time."""
+    effective_load: float
+    """Share of the cores in use."""
+    classes: tuple[ClassBound, ...]
+    kkt_residual: float
+    """How far the solution is from satisfying the optimality conditions, relative to V*."""
+    workload: Workload = field(repr=False)
+
+    @property
+    def widths(self) -> FloatArray:
+        """k_i*, cores for each job of class i."""
+        return np.array([c.cores for c in self.classes])
+
+    @property
+    def core_value(self) -> float:
+        """By how much the bound falls with one more core: l*/λ."""
+        return self.price / self.workload.total_rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `malleable bound`."""
+        return {
+            "workload": self.workload.name,
+            "cores": self.cores,
+            "load": self.load,
+            "bound": self.bound,
+            "bound_capped": self.bound_capped,
+            "bound_integer": self.bound_integer,
+            "price": self.price,
+            "core_value": self.core_value,
+            "effective_load": self.effective_load,
+            "kkt_residual": self.kkt_residual,
+            "classes": [c._asdict() for c in self.classes],
+        }
+
+
+class Relaxation(NamedTuple):
+    """A solved relaxed problem, per class: time and core-time for a unit of work."""
+
+    price: float
+    value: float
+    durations: FloatArray
+    """u_i = 1/s_i, averaged over the widths in use."""
+    usages: FloatArray
+    """v_i = k_i/s_i, likewise."""
+    residual: float
+
+    @property
+    def widths(self) -> FloatArray:
+        """Time-average widths k_i = v_i/u_i."""
+        return self.usages / self.durations
+
+
+def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
+    """Solve the relaxed problem when class i's jobs choose among the widths that `buyers` offers."""
+    check_feasible(workload, buyers, capacity)
+    loads, costs = workload.loads, workload.holding_costs
+
+    def per_unit_of_work(price: float) -> FloatArray:
+        k = buyers.demand(price)
+        return np.concatenate([k, np.ones_like(k)]) / np.tile(buyers.speedups(k), 2)
+
+    size = len(loads)
+    cleared = clear(per_unit_of_work, np.append(loads, np.zeros(size)), capacity)
+    usages, durations = np.split(cleared.quantities, 2)
+    l, rate = cleared.price, workload.total_rate
+    phi = costs * cleared.low[size:] + l * cleared.low[:size]
+    dual = float(loads @ phi - l * capacity) / rate
+    primal = float(loads @ (costs * durations)) / rate
+    overuse = max(0.0, float(loads @ usages) / capacity - 1.0)
+    return Relaxation(l, dual, durations, usages, max(abs(primal - dual) / primal, overuse))
+
+
+def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
+    """Even at its most efficient, the work that arrives must fit; otherwise say which n would do."""
+    needed = float(workload.loads @ (buyers.least / buyers.speedups(buyers.least)))
+    if needed >= capacity * (1.0 - 1e-12):
+        least = int(np.floor(needed)) + 1
+        raise InfeasibleError(
+            f"the load is {needed / capacity:.4g}: work for {needed:.4g} of {capacity:.4g} cores arrives",
+            f"use at least {least} cores, or a load below 1",
+        )
+
+
+def bound(workload: Workload, cores: float) -> Bound:
+    """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants."""
+    cores = checked_cores(cores)
+
+    def solve(cap: float, *, integer: bool = False) -> Relaxation:
+        buyers = WhittleBuyers(workload.speedups, workload.holding_costs, cap=cap, integer=integer)
+        return relax(workload, buyers, cores)
+
+    free = solve(UNLIMITED)
+    responses = workload.mean_sizes * free.durations
+    classes = zip(workload.class_names, free.widths, responses, workload.rates * responses, strict=True)
+    return Bound(
+        cores=cores,
+        load=workload.load(cores),
+        bound=free.value,
+        bound_capped=solve(cores).value,
+        bound_integer=solve(UNLIMITED, integer=True).value,
+        price=free.price,
+        effective_load=float(workload.loads @ free.usages) / cores,
+        classes=tuple(ClassBound(name, *map(float, numbers)) for name, *numbers in classes),
+        kkt_residual=free.residual,
+        workload=workload,
+    )
