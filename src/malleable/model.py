@@ -258,9 +258,23 @@ def load_workload(source: str | Path) -> Workload:
         )
     document.setdefault("name", path.stem)
     try:
-        return Workload.from_dict(document)
+        return Workload.from_dict(_anchored(document, path.parent))
     except MalleableError as error:
         raise WorkloadError(f"{source}: {error.sentence}", error.hint) from None
+
+
+def _anchored(document: Any, folder: Path) -> Any:
+    """Files that a workload names (measured sizes, a Python function) are relative to the workload's own."""
+    if isinstance(document, list):
+        return [_anchored(item, folder) for item in document]
+    if not isinstance(document, dict):
+        return document
+    return {
+        key: str(folder / value)
+        if key in {"file", "function"} and isinstance(value, str)
+        else _anchored(value, folder)
+        for key, value in document.items()
+    }
 
 
 def paper_workload(cores: float | None = None, load: float = 0.25) -> Workload:

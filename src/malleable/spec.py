@@ -131,6 +131,8 @@ def _sentence(error: Any) -> str:
     """Turn pydantic's wording into ours, with the offending value."""
     shown = repr(error["input"])
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    if error["type"] == "too_short":
+        return f"must have at least {error['ctx']['min_length']} entries, got {shown}"
     text = error["msg"].removeprefix("Input should ").removeprefix("be ")
     if error["type"].startswith("less_than") and "inf" in text:
         text = "a finite number"

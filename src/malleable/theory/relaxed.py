@@ -127,7 +127,7 @@ def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
         least = int(np.floor(needed)) + 1
         raise InfeasibleError(
             f"the load is {needed / capacity:.4g}: work for {needed:.4g} of {capacity:.4g} cores arrives",
-            f"use at least {least} cores, or a load below 1",
+            f"at these arrival rates use at least {least} cores",
         )
 
 

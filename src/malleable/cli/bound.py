@@ -1,0 +1,52 @@
+"""`malleable bound`: no policy can do better than this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from malleable.cli._shared import (
+    CoresOption,
+    JsonOption,
+    LoadOption,
+    WorkloadArgument,
+    console,
+    print_json,
+    scaled_workload,
+    show,
+    table,
+)
+
+if TYPE_CHECKING:
+    from malleable.theory.relaxed import Bound
+
+
+def command(
+    workload: WorkloadArgument, cores: CoresOption, load: LoadOption = None, as_json: JsonOption = False
+) -> None:
+    """The lower bound on the cost of any policy, and the widths behind it."""
+    from malleable.theory.relaxed import bound
+
+    result = bound(*scaled_workload(workload, cores, load))
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print(result)
+
+
+def _print(result: Bound) -> None:
+    out = console()
+    title = f"{result.workload.name} on {result.cores:g} cores, load {show(result.load, 4)}"
+    classes = table(title, "class", "cores a job", "response time", "jobs present", "cores in use")
+    for row in result.classes:
+        numbers = (row.cores, row.response_time, row.jobs, row.cores * row.jobs)
+        classes.add_row(row.name, *map(show, numbers))
+    out.print(classes)
+    facts = table("No policy costs less per job than", "", "", words=1)
+    facts.show_header = False
+    facts.add_row("lower bound V*", show(result.bound, 10))
+    facts.add_row("… with no job on more than n cores", show(result.bound_capped, 10))
+    facts.add_row("… with whole cores only", show(result.bound_integer, 10))
+    facts.add_row("one more core saves, per unit of time", show(result.price))
+    facts.add_row("one more core lowers the bound by", show(result.core_value))
+    facts.add_row("effective load", show(result.effective_load))
+    out.print(facts)

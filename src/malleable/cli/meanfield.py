@@ -1,0 +1,84 @@
+"""`malleable meanfield`: where the system settles when it is large, and how far a finite one is from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from malleable.cli._shared import (
+    CoresOption,
+    JsonOption,
+    LoadOption,
+    PolicyOption,
+    WorkloadArgument,
+    console,
+    print_json,
+    scaled_workload,
+    show,
+    table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def command(
+    workload: WorkloadArgument,
+    cores: CoresOption,
+    load: LoadOption = None,
+    policy: PolicyOption = "wham",
+    starts: Annotated[
+        int, typer.Option("--starts", min=0, help="Random starts of the attractor study.")
+    ] = 25,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random starts.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """The fluid limit of a class rule: fixed point, stability, and the 1/n correction."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from malleable.contracts import Policy
+    from malleable.theory.meanfield import mean_field
+
+    described, n = scaled_workload(workload, cores, load)
+    rule = Policy.of(policy)
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("trajectories", total=starts)
+        report: Callable[[int, int], None] = lambda done, total: bar.update(task, completed=done, total=total)  # noqa: E731
+        result = mean_field(described, n, rule, starts=starts, seed=seed, progress=report)
+    document = {"policy": policy, **result.to_dict()}
+    if as_json:
+        print_json(document)
+    else:
+        _print(described.name, document)
+
+
+def _print(name: str, document: dict[str, Any]) -> None:
+    out = console()
+    title = f"{document['policy']} on {name}, {document['cores']:g} cores, load {show(document['load'], 4)}"
+    rows = table(title, "class", "cores a job", "jobs present")
+    for row in document["fixed_point"]:
+        rows.add_row(row["name"], show(row["cores"]), show(row["jobs"]))
+    out.print(rows)
+    refined, attractor = document["refined"], document["attractor"]
+    facts = table("In the limit", "", "", words=1)
+    facts.show_header = False
+    facts.add_row("cost per job, n → ∞", show(document["cost"], 10))
+    facts.add_row(f"cost per job, n = {document['cores']:g} (1/n correction)", show(refined["cost"], 7))
+    facts.add_row("coefficient of 1/n", show(refined["coefficient"], 7))
+    facts.add_row("locally stable", "yes" if document["stable"] else "NO")
+    facts.add_row("eigenvalues", ", ".join(_eigenvalue(value) for value in document["eigenvalues"]))
+    facts.add_row(
+        "random starts that reached the fixed point", f"{attractor['converged']} of {attractor['starts']}"
+    )
+    out.print(facts)
+    if refined.get("reason"):
+        out.print(f"the 1/n correction does not apply: {refined['reason']}")
+
+
+def _eigenvalue(value: Any) -> str:
+    if isinstance(value, float):
+        return show(value, 5)
+    real, imaginary = value.values() if isinstance(value, dict) else value
+    return f"{real:.5g}{imaginary:+.5g}i"

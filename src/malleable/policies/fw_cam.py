@@ -1,0 +1,42 @@
+"""FW-CAM, the fixed-width policy (the paper's first mean-field-optimal policy).
+
+Every class has its own slots of one width (see `theory.fixed_width`); jobs take them first come, first
+served, keep them until they finish, and no class ever lends a core to another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from malleable.contracts import Allocation, Policy
+from malleable.model import checked_cores
+from malleable.spec import OpenFraction
+from malleable.theory.fixed_width import FixedWidthPlan, plan
+
+if TYPE_CHECKING:
+    from malleable.jobs import Jobs
+    from malleable.model import Workload
+
+
+@dataclass(frozen=True)
+class FwCam(Policy):
+    """FW-CAM: fixed slots for each class, first come first served. Mean-field optimal for 0.75 < beta < 1."""
+
+    beta: OpenFraction = 0.8
+
+    repaired: ClassVar[bool] = False
+
+    def plan(self, workload: Workload, cores: float, *, integer: bool = False) -> FixedWidthPlan:
+        """The slots of every class."""
+        return plan(workload, cores, self.beta, repaired=self.repaired, integer=integer)
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        chosen = self.plan(jobs.workload, checked_cores(cores), integer=integer)
+        out = np.zeros(len(jobs))
+        for position, pool in enumerate(chosen.pools):
+            members = jobs.order[jobs.class_index[jobs.order] == position]
+            out[members[: pool.slots]] = pool.width
+        return Allocation(out, chosen.price)
