@@ -84,6 +84,6 @@ def _workload(name: str) -> dict[str, Any]:
     kinds = ", ".join(sorted({c.speedup.kind for c in workload.classes}))
     return {
         "name": name,
-        "summary": f"{len(workload.classes)} classes ({kinds} speedups), work for {workload.total_load:.4g} cores",
+        "summary": f"{len(workload.classes)} classes ({kinds}), work for {workload.total_load:.4g} cores",
         "classes": list(workload.class_names),
     }

@@ -14,15 +14,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.contracts import Allocation
+from malleable.model import checked_cores
 from malleable.theory.market import clear
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from malleable.contracts import FloatArray, Speedup
     from malleable.jobs import IntArray, Jobs
     from malleable.theory.market import Buyers
 
 DUST = 1e-9
 """Cores below this are rounding, not capacity."""
+
+
+def usable(cores: float, *, integer: bool) -> float:
+    """The checked number of cores; a fraction of one is of no use to jobs on whole cores."""
+    cores = checked_cores(cores)
+    return float(np.floor(cores)) if integer else cores
 
 
 class Groups(NamedTuple):
@@ -73,22 +82,20 @@ def _fill(buyers: Buyers, member: IntArray, queue: IntArray, out: FloatArray, sp
 
     A queue entry is a set of jobs of one group with the same width; raising some of them splits the set.
     """
-    heap: list[tuple[float, int, int, IntArray]] = []
-    stuck: list[tuple[int, IntArray]] = []
-    entries = 0
-
-    def offer(group: int, members: IntArray) -> None:
-        nonlocal entries
-        width = float(out[members[0]])
-        wider = buyers.next_width(group, width)
-        if wider > width:
-            entries += 1
-            heapq.heappush(heap, (-buyers.edge_value(group, width, wider), entries, group, members))
-
     by_group = queue[np.argsort(member[queue], kind="stable")]
-    cuts = np.flatnonzero(np.diff(member[by_group])) + 1
-    for members in np.split(by_group, cuts):
-        offer(int(member[members[0]]), members)
+    sets = np.split(by_group, np.flatnonzero(np.diff(member[by_group])) + 1)
+    widths = np.array(buyers.least)
+    widths[member[queue]] = out[queue]
+    wider = buyers.next_widths(widths)
+    values = buyers.edge_values(widths, wider)
+    heap = [
+        (-float(values[group]), entry, group, members)
+        for entry, members in enumerate(sets)
+        if wider[group := int(member[members[0]])] > widths[group]
+    ]
+    heapq.heapify(heap)
+    stuck: list[tuple[int, IntArray]] = []
+    entries = len(sets)
     while heap and spare > DUST:
         _, _, group, members = heapq.heappop(heap)
         width = float(out[members[0]])
@@ -99,7 +106,12 @@ def _fill(buyers: Buyers, member: IntArray, queue: IntArray, out: FloatArray, sp
         if lucky:
             out[members[:lucky]] += step
             spare -= lucky * step
-            offer(group, members[:lucky])
+            width += step
+            wider_still = buyers.next_width(group, width)
+            if wider_still > width:
+                entries += 1
+                value = buyers.edge_value(group, width, wider_still)
+                heapq.heappush(heap, (-value, entries, group, members[:lucky]))
     if spare > DUST:
         _give_rest(buyers, stuck, out, spare)
 
@@ -145,13 +157,25 @@ def _blocks(needs: FloatArray, cores: float) -> tuple[int, float]:
 
 
 def serve_by_price(
-    buyers: Buyers, member: IntArray, jobs: Jobs, queue: IntArray, value: FloatArray, cores: float
+    buyers: Buyers,
+    member: IntArray,
+    jobs: Jobs,
+    order: Callable[[], IntArray],
+    value: FloatArray,
+    cores: float,
 ) -> Allocation:
-    """Serve the longest prefix of `queue` whose last job is still worth its cores at the clearing price.
+    """Serve the longest prefix of the queue whose last job is still worth its cores at the clearing price.
 
     The price rises and the value of the last job falls with every job served, so bisection finds the cut.
+    `order` makes the queue, most valuable jobs first; it is not asked when everybody is served.
     """
-    few, many = 0, _blocks(buyers.least[member[queue]], cores)[0] + 1
+    needs = buyers.least[member]
+    if float(needs.sum()) <= cores + DUST:
+        everybody = share(buyers, member, jobs, np.arange(len(jobs)), cores)
+        if (everybody.price or 0.0) <= float(value.min()) * (1.0 + DUST):
+            return everybody
+    queue = order()
+    few, many = 0, _blocks(needs[queue], cores)[0] + 1
     best = Allocation(np.zeros(len(jobs)), None)
     trial = many - 1
     while many - few > 1:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
-from malleable.model import checked_cores
-from malleable.policies._purchase import DUST
+from malleable.policies._purchase import DUST, usable
 from malleable.theory.market import EqualBuyers
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Equi(Policy):
     """EQUI: the same number of cores for every job, time-shared when there are more jobs than cores."""
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        cores = checked_cores(cores)
+        cores = usable(cores, integer=integer)
         if len(jobs) == 0:
             return Allocation(np.zeros(0), None)
         peaks = np.array([float(s.peak) for s in jobs.speedups])[jobs.speedup_index]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
-from malleable.model import checked_cores
+from malleable.policies._purchase import usable
 from malleable.spec import OpenFraction
 from malleable.theory.fixed_width import FixedWidthPlan, plan
 
@@ -34,7 +34,7 @@ class FwCam(Policy):
         return plan(workload, cores, self.beta, repaired=self.repaired, integer=integer)
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        chosen = self.plan(jobs.workload, checked_cores(cores), integer=integer)
+        chosen = self.plan(jobs.workload, usable(cores, integer=integer), integer=integer)
         out = np.zeros(len(jobs))
         for position, pool in enumerate(chosen.pools):
             members = jobs.order[jobs.class_index[jobs.order] == position]

@@ -9,14 +9,14 @@ With equal weights all jobs tie when N ≥ n; earlier arrivals go first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from malleable.contracts import Allocation, FloatArray, Policy
 from malleable.errors import UnsupportedError
-from malleable.model import checked_cores
-from malleable.policies._purchase import Groups, grouped, serve_by_price
+from malleable.policies._purchase import Groups, grouped, serve_by_price, usable
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ class Greedy(Policy):
         object.__setattr__(self, "weight", str(self.weight))
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        cores = checked_cores(cores)
+        cores = usable(cores, integer=integer)
         if len(jobs) == 0:
             return Allocation(np.zeros(0), None)
         by_class = self.weight in {"1", "mu"} or (self.weight != "c/x" and not jobs.own_weights)
         groups = grouped(jobs, self._job_weights(jobs), by_class=by_class and jobs.own_speedups is None)
         buyers = GreedyBuyers(groups.speedups, groups.weights, integer=integer)
         value = (buyers.weights * buyers.speedups(buyers.least) / buyers.least)[groups.member]
-        queue = self.order(jobs, groups, value)
-        return serve_by_price(buyers, groups.member, jobs, queue, value, cores)
+        order = partial(self.order, jobs, groups, value)
+        return serve_by_price(buyers, groups.member, jobs, order, value, cores)
 
     def order(self, jobs: Jobs, groups: Groups, value: FloatArray) -> IntArray:  # noqa: ARG002 - see GREEDY*
         """Who is served first: the most valuable, then the earliest."""

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
-from malleable.model import checked_cores
-from malleable.policies._purchase import grouped, serve_by_index
+from malleable.policies._purchase import grouped, serve_by_index, usable
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Wham(Policy):
     """WHAM: one price for all; smallest c/x first when jobs outnumber cores. Mean-field optimal."""
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        cores = checked_cores(cores)
+        cores = usable(cores, integer=integer)
         if len(jobs) == 0:
             return Allocation(np.zeros(0), None)
         groups = grouped(jobs, jobs.weight, by_class=not jobs.own_weights)

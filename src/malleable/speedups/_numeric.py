@@ -25,6 +25,8 @@ STEP = 1e-3
 """Relative step of the finite differences: balances the h⁴ error against rounding."""
 WORSE = 1e-12
 """Relative loss at which a refined width is rejected for the grid's own."""
+LINEAR = 1e-9
+"""How much steeper than its own slope a linear start may look: the noise of the finite differences."""
 BISECTIONS = 55
 
 
@@ -92,12 +94,12 @@ class NumericSpeedup(Speedup):
 
         return self._refined(k[bought], loss, lambda k: l >= c * self.derivatives(k)[1])
 
-    def _refined(self, vertex: FloatArray, loss: Any, rising: Any) -> Any:
+    def _refined(self, vertex: FloatArray, loss: Any, rising: Any, least: float | None = None) -> Any:
         """Bisect the sign of the loss's slope between the grid's neighbours of `vertex`."""
         k = self.grid[0]
         i = np.searchsorted(k, vertex)
         low, high = k[np.maximum(i - 1, 0)], k[np.minimum(i + 1, len(k) - 1)]
-        low = np.maximum(low, self.most_efficient)
+        low = np.maximum(low, self.most_efficient if least is None else least)
         for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             up = rising(middle)
@@ -106,13 +108,17 @@ class NumericSpeedup(Speedup):
         best = loss(vertex)
         return np.where(loss(refined) <= best + WORSE * np.abs(best), refined, vertex)[()]
 
-    @property
+    @cached_property
     def peak(self) -> Any:
-        return self.pricing.widths[-1]
+        return self.demand(0.0)
 
-    @property
+    @cached_property
     def most_efficient(self) -> Any:
-        return self.pricing.widths[0]
+        def falling(k: FloatArray) -> Any:
+            s, s1, _, _ = self.derivatives(k)
+            return s > k * s1 * (1.0 + LINEAR)
+
+        return self._refined(self.pricing.widths[0], lambda k: k / self.speed(k), falling, least=1.0)
 
     @cached_property
     def concave(self) -> bool:

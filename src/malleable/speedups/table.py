@@ -127,7 +127,7 @@ class Table(Speedup):
     @cached_property
     def concave(self) -> bool:
         k, s = self.points
-        return bool(np.all(s <= np.interp(k, *upper_hull(k, s)) * (1.0 + FLAT)) and np.all(np.diff(s) >= 0.0))
+        return bool(np.all(s >= np.interp(k, *upper_hull(k, s)) * (1.0 - FLAT)) and np.all(np.diff(s) >= 0.0))
 
     def capped(self, cores: float) -> Table:
         if self.concave or cores >= self.cores[-1]:

@@ -2,7 +2,7 @@
 
 s(k) = k/(1 + σ(k−1) + κk(k−1)), highest at k = √((1−σ)/κ). The width worth buying at price l solves
 f(k) = (1−σ−κk²)/(k²(σ+2κk−κ)) = l/c =: y, that is 2κy·k³ + (y(σ−κ)+κ)·k² = 1−σ: increasing and convex
-for k ≥ 1, so Newton's method from the peak falls monotonically onto the root.
+for k ≥ 1, so Newton's method from above falls monotonically onto the root.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Usl(Speedup):
         sigma, kappa = self.contention, self.coherency
         y = np.asarray(price, dtype=float) / np.asarray(weight)
         a, b, c = 2.0 * kappa * y, y * (sigma - kappa) + kappa, 1.0 - np.asarray(sigma)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # Without coherency this is Amdahl's law, whose root is also an upper start for the cubic.
-            start = np.where(kappa > 0.0, self.peak, np.sqrt(c / b))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # Each term alone bounds the root from above; the smallest bound is never far from it.
+            start = np.fmin(np.fmin(self.peak, np.cbrt(c / a)), np.where(b > 0.0, np.sqrt(c / b), np.inf))
             k = np.maximum(1.0, start)
             for _ in range(NEWTON_STEPS):
                 step = (k * k * (a * k + b) - c) / (k * (3.0 * a * k + 2.0 * b))

@@ -74,7 +74,7 @@ class FixedWidthPlan:
         job_class, pool = self.workload.classes[i], self.pools[i]
         if job_class.arrivals.kind != "poisson":
             raise ParameterError(
-                f"class {pool.name!r} has {job_class.arrivals.kind} arrivals; the exact cost needs Poisson ones",
+                f"class {pool.name!r} has {job_class.arrivals.kind} arrivals; the exact cost needs poisson",
                 "simulate it instead",
             )
         speed = float(job_class.speedup(pool.width))

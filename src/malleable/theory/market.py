@@ -14,7 +14,7 @@ lies between: for a tied class with concave speedup that is the optimal split, k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,16 @@ class Buyers(ABC):
             self.least = _better_integer(self.least, cap, lambda k: self.speedups(k) / k)
             self.most = np.maximum(_better_integer(self.most, cap, self.speedups), self.least)
 
+    @property
+    def floor(self) -> FloatArray:
+        """Cores that a served job has at any price, however high."""
+        return self.least
+
+    @property
+    def entry(self) -> FloatArray:
+        """The price above which a job takes nothing at all."""
+        return np.full(self.speedups.size, np.inf)
+
     @abstractmethod
     def wish(self, price: float) -> FloatArray:
         """Real-valued cores that one job of each group wants, before limits."""
@@ -66,9 +76,10 @@ class Buyers(ABC):
     def loss(self, price: float, cores: FloatArray) -> FloatArray:
         """What a job of each group minimises at this price."""
 
+    @staticmethod
     @abstractmethod
-    def edge_value(self, group: int, low: float, high: float) -> float:
-        """The price below which a job of the group prefers `high` to `low` cores."""
+    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:
+        """The price below which a job of this weight prefers `high` to `low` cores, at these speeds."""
 
     @abstractmethod
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -82,13 +93,38 @@ class Buyers(ABC):
         down, up = np.floor(wish), np.minimum(np.ceil(wish), self.most)
         return np.where(self.loss(price, up) < self.loss(price, down), up, down)
 
+    def _within_limits(
+        self, cores: FloatArray, slope: FloatArray, bend: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Demand with its derivatives, which vanish at the limits and at the corners of a speedup."""
+        moves = (cores > self.least) & (cores < self.most) & np.isfinite(slope) & (not self.integer)
+        return cores, np.where(moves, slope, 0.0), np.where(moves, bend, 0.0)
+
+    def next_widths(self, widths: FloatArray) -> FloatArray:
+        """The next width above each that some price selects; the same width where there is none."""
+        wider = np.minimum(widths + 1.0, self.most)
+        for group in np.flatnonzero(~self.speedups.concave):
+            wider[group] = self.next_width(int(group), float(widths[group]))
+        return np.maximum(wider, widths)
+
     def next_width(self, group: int, width: float) -> float:
-        """The next integer width above `width` that some price selects; the same width if there is none."""
+        """The same for one group."""
         speedup = self.speedups.members[group]
         if not speedup.concave and isinstance(speedup, Table):
             wider = speedup.pricing.widths[speedup.pricing.widths > width]
             return float(wider[0]) if len(wider) else width
-        return min(width + 1.0, float(self.most[group]))
+        return max(min(width + 1.0, float(self.most[group])), width)
+
+    def edge_values(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The price below which a job of each group prefers `high` to `low` cores."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = self.step_value(self.weights, low, high, self.speedups(low), self.speedups(high))
+        return np.where(high > low, values, -np.inf)
+
+    def edge_value(self, group: int, low: float, high: float) -> float:
+        """The same for one group."""
+        speedup = self.speedups.members[group]
+        return float(self.step_value(self.weights[group], low, high, speedup(low), speedup(high)))
 
 
 class WhittleBuyers(Buyers):
@@ -100,12 +136,11 @@ class WhittleBuyers(Buyers):
     def loss(self, price: float, cores: FloatArray) -> FloatArray:
         return (self.weights + price * cores) / self.speedups(cores)
 
-    def edge_value(self, group: int, low: float, high: float) -> float:
-        speedup = self.speedups.members[group]
-        s, s_high = float(speedup(low)), float(speedup(high))
-        run = high * s - low * s_high
-        gain = float(self.weights[group]) * (s_high - s)
-        return np.inf if run <= 0.0 and gain > 0.0 else gain / run if run > 0.0 else -np.inf
+    @staticmethod
+    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:
+        # Nothing is more efficient than the least width, so the run is positive beyond it.
+        run = high * speed_low - low * speed_high
+        return weight * (speed_high - speed_low) / np.maximum(run, np.finfo(float).tiny)
 
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         # g inverts c·f with f = s'/(s − k s'), f' = s s''/(s − k s')².
@@ -116,12 +151,15 @@ class WhittleBuyers(Buyers):
             f1 = s * s2 / d**2
             f2 = (s * s3 + s1 * s2) / d**2 + 2.0 * g * s * s2**2 / d**3
             slope, bend = 1.0 / (self.weights * f1), -f2 / (self.weights**2 * f1**3)
-        inside = (g > self.least) & (g < self.most)
-        return g, np.where(inside, slope, 0.0), np.where(inside, bend, 0.0)
+        return self._within_limits(g, slope, bend)
 
 
 class GreedyBuyers(Buyers):
     """Jobs that maximise w·s(k) − l·k, so that together they maximise Σ w_j s_j(k_j)."""
+
+    @property
+    def entry(self) -> FloatArray:
+        return self.weights * self.speedups(self.least) / self.least
 
     def wish(self, price: float) -> FloatArray:
         return self.speedups.work_demand(price, self.weights)
@@ -129,22 +167,24 @@ class GreedyBuyers(Buyers):
     def loss(self, price: float, cores: FloatArray) -> FloatArray:
         return price * cores - self.weights * self.speedups(cores)
 
-    def edge_value(self, group: int, low: float, high: float) -> float:
-        speedup = self.speedups.members[group]
-        gain = float(self.weights[group]) * float(speedup(high) - speedup(low))
-        return gain / (high - low) if high > low else -np.inf
+    @staticmethod
+    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:
+        return weight * (speed_high - speed_low) / (high - low)
 
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         g = self.demand(price)
         _, _, s2, s3 = self.speedups.derivatives(g)
         with np.errstate(divide="ignore", invalid="ignore"):
             slope, bend = 1.0 / (self.weights * s2), -s3 / (self.weights**2 * s2**3)
-        inside = (g > self.least) & (g < self.most)
-        return g, np.where(inside, slope, 0.0), np.where(inside, bend, 0.0)
+        return self._within_limits(g, slope, bend)
 
 
 class EqualBuyers(Buyers):
     """Jobs that all get the same: 1/l."""
+
+    @property
+    def floor(self) -> FloatArray:
+        return np.zeros(self.speedups.size)
 
     def wish(self, price: float) -> FloatArray:
         return np.full(self.speedups.size, 1.0 / price if price > 0.0 else np.inf)
@@ -155,8 +195,9 @@ class EqualBuyers(Buyers):
     def loss(self, price: float, cores: FloatArray) -> FloatArray:
         return np.abs(cores - 1.0 / price)
 
-    def edge_value(self, group: int, low: float, high: float) -> float:  # noqa: ARG002 - all groups alike
-        return 1.0 / low if high > low else -np.inf
+    @staticmethod
+    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:  # noqa: ARG004
+        return 1.0 / low
 
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         g = self.demand(price)
@@ -182,23 +223,26 @@ class Clearing(NamedTuple):
         return self.low + self.share * (self.high - self.low)
 
 
-def clear(quantity: Callable[[float], FloatArray], counts: FloatArray, cores: float) -> Clearing:
+def clear(
+    quantity: Callable[[float], FloatArray], counts: FloatArray, cores: float, guess: float | None = None
+) -> Clearing:
     """Find the price at which Σ counts·quantity(price) = cores.
 
     Price 0 means that everybody has all that helps and cores are left over. The caller makes sure that
-    the cores suffice at high prices.
+    the cores suffice at high prices. A `guess` near the price saves two thirds of the work.
     """
 
     def excess(price: float) -> float:
         return float(counts @ quantity(price)) - cores
 
-    high = low = 1.0
-    if excess(1.0) > 0.0:
+    high = low = 1.0 if guess is None else min(max(guess, FREE), PROHIBITIVE)
+    factor = 16.0 if guess is None else 1.001
+    if excess(low) > 0.0:
         while high < PROHIBITIVE and excess(high) > 0.0:
-            low, high = high, high * 16.0
+            low, high, factor = high, high * factor, min(factor**4, 16.0)
     else:
         while low > FREE and excess(low) <= 0.0:
-            low, high = low / 16.0, low
+            low, high, factor = low / factor, low, min(factor**4, 16.0)
         if excess(low) <= 0.0:
             everything = quantity(FREE)
             return Clearing(0.0, everything, everything, 0.0)

@@ -1,0 +1,1 @@
+"""Timings of the hot paths, taken in one run on one machine: `make bench`."""

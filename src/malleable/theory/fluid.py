@@ -1,0 +1,207 @@
+"""The fluid equation of a class rule: what the class counts do when n and the arrival rates grow together.
+
+Class i has arrival rate λ_i, phase-type sizes (p_i, Q_i), z_iu jobs in phase u and Z_i = Σ_u z_iu jobs in all.
+A class rule gives each of them g_i cores, so that they work at speed h_i = s_i(g_i) (§5 of the paper):
+
+    ż_i = λ_i p_i + h_i · z_i Q_i,      Σ_i Z_i g_i(l) = n.
+
+Everything depends on the counts through one number, the price l. Writing G' = Σ Z g', G'' = Σ Z g'',
+
+    l_j = ∂l/∂Z_j = −g_j/G',        l_jk = −(g_j' l_k + g_k' l_j + G'' l_j l_k)/G'
+    ∂F_iu/∂z_jw = δ_ij h_i Q_i(w,u) + h_i' l_j (z_i Q_i)_u
+    ∂²F_iu/∂z_jw∂z_kx = δ_ij h_i' l_k Q_i(w,u) + δ_ik h_i' l_j Q_i(x,u) + (h_i'' l_j l_k + h_i' l_jk)(z_i Q_i)_u.
+
+Where demand jumps at the price (tables, whole cores), the cores that are left decide how far the tied classes
+get on their chord, and that *share* takes the place of l in the same formulas, with g and h linear in it.
+
+The paper's equation ends where jobs outnumber cores. There we let all of them time-share, a jump from no cores
+to the least width, so that F is continuous and a trajectory may pass. GREEDY with unequal weights serves
+the more valuable class first instead, as it does in the system itself; EQUI needs no extension.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from malleable import catalog
+from malleable.contracts import FloatArray
+from malleable.errors import UnstableError, UnsupportedError
+from malleable.model import checked_cores
+from malleable.theory.market import Clearing, clear
+from malleable.theory.relaxed import Relaxation, relax
+
+if TYPE_CHECKING:
+    from malleable.contracts import Policy
+    from malleable.model import JobClass, Workload
+
+TIE = 1e-6
+"""Relative distance of two widths on sale at one price, above which the price is a jump of the demand."""
+NEARBY = 1e-4
+"""Relative change of the price over which demand is looked at to tell a corner from a smooth curve."""
+
+
+class FixedPoint(NamedTuple):
+    """A state in which nothing changes, and the market there."""
+
+    state: FloatArray
+    """z_iu, jobs of each phase, class after class."""
+    jobs: FloatArray
+    """Z_i, jobs of each class."""
+    widths: FloatArray
+    """g_i, cores for each job of the class."""
+    price: float
+    cost: float
+    """Mean holding cost per job, (1/λ) Σ c_i Z_i."""
+    market: Clearing
+
+
+class Response(NamedTuple):
+    """Cores and speed of a job of each class, each with two derivatives in the price (rows 0, 1, 2)."""
+
+    cores: FloatArray
+    speed: FloatArray
+    tied: bool
+    """Whether the derivatives are in the share of a tie instead."""
+
+
+class Fluid:
+    """The fluid equation ż = F(z) of a policy on `cores` cores, with its derivatives and its fixed point."""
+
+    def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
+        self.workload, self.policy, self.cores = workload, policy, checked_cores(cores)
+        self.buyers = policy.buyers(workload)
+        laws = [_phases(job_class) for job_class in workload.classes]
+        lengths = [len(p) for p, _ in laws]
+        self.owner = np.repeat(np.arange(len(laws)), lengths)
+        """The class of each phase."""
+        self._starts = np.cumsum([0, *lengths[:-1]])
+        self.arrivals = np.concatenate([rate * p for rate, (p, _) in zip(workload.rates, laws, strict=True)])
+        """λ_i p_iu."""
+        self.generator: FloatArray = linalg.block_diag(*(Q for _, Q in laws))
+        self._entry = self.buyers.entry
+        self._shares_time = bool((self._entry == self._entry[0]).all())
+
+    def by_class(self, state: FloatArray) -> FloatArray:
+        """Sum phases (the last axis) to classes."""
+        return np.asarray(np.add.reduceat(state, self._starts, axis=-1))
+
+    def overload(self, state: FloatArray) -> FloatArray:
+        """Cores that the least widths of all jobs need, relative to those there are; above 1 is overload."""
+        return np.asarray(self.by_class(state) @ np.maximum(self.buyers.floor, 1.0) / self.cores)
+
+    def market(self, jobs: FloatArray, guess: float | None = None) -> Clearing:
+        """The cores that a job of each class gets when the classes have `jobs` jobs."""
+        needed = float(jobs @ self.buyers.floor)
+        if needed >= self.cores and self._shares_time:
+            return Clearing(np.inf, np.zeros(len(jobs)), self.buyers.least, self.cores / needed)
+        return clear(self._bought, jobs, self.cores, guess)
+
+    def _bought(self, price: float) -> FloatArray:
+        return np.where(price > self._entry, 0.0, self.buyers.demand(price))
+
+    def _speeds(self, market: Clearing) -> tuple[FloatArray, FloatArray]:
+        return self.buyers.speedups(market.low), self.buyers.speedups(market.high)
+
+    def drift(self, state: FloatArray, market: Clearing | None = None) -> FloatArray:
+        """F(z). Counts that an integrator took below zero buy nothing."""
+        jobs = np.maximum(self.by_class(state), 0.0)
+        if not jobs.any():
+            return self.arrivals
+        market = market or self.market(jobs)
+        slow, fast = self._speeds(market)
+        speed = slow + market.share * (fast - slow)
+        return self.arrivals + speed[self.owner] * (state @ self.generator)
+
+    def response(self, market: Clearing) -> Response:
+        """How cores and speed react to the price, or to the share of a tie."""
+        gap, widths, none = market.high - market.low, market.quantities, np.zeros(len(market.low))
+        slow, fast = self._speeds(market)
+        if (gap > TIE * market.high).any():
+            speeds = slow + market.share * (fast - slow)
+            return Response(np.array([widths, gap, none]), np.array([speeds, fast - slow, none]), tied=True)
+        if market.price == 0.0:
+            return Response(np.array([widths, none, none]), np.array([slow, none, none]), tied=False)
+        g, g1, g2 = self.buyers.derivatives(market.price)
+        below, above = (self._bought(market.price * (1.0 + step)) for step in (-NEARBY, NEARBY))
+        # A corner of a speedup without formulas shows as a wild slope where demand does not move at all.
+        moves = np.abs(above - below) >= 0.02 * NEARBY * market.price * np.abs(g1)
+        moves &= market.price <= self._entry
+        g1, g2 = np.where(moves, g1, 0.0), np.where(moves, g2, 0.0)
+        _, s1, s2, _ = self.buyers.speedups.derivatives(np.maximum(g, 1.0))
+        s1, s2 = np.where(g < 1.0, 1.0, s1), np.where(g < 1.0, 0.0, s2)
+        return Response(np.array([widths, g1, g2]), np.array([slow, s1 * g1, s2 * g1**2 + s1 * g2]), tied=False)
+
+    def jacobian(self, state: FloatArray, market: Clearing | None = None) -> FloatArray:
+        """A = DF(z): row iu, column jw."""
+        jobs = self.by_class(state)
+        cores, (h, h1, _), _ = self.response(market or self.market(jobs))
+        gradient, _ = price_gradients(jobs, cores)
+        flow = state @ self.generator
+        own = h[self.owner, None] * self.generator.T
+        return own + np.outer(h1[self.owner] * flow, gradient[self.owner])
+
+    def curvature(self, state: FloatArray, W: FloatArray, market: Clearing | None = None) -> FloatArray:
+        """D²F(z):W = Σ_ab ∂²F/∂z_a∂z_b W_ab for a symmetric W, without ever holding the tensor."""
+        jobs = self.by_class(state)
+        cores, (_, h1, h2), _ = self.response(market or self.market(jobs))
+        first, second = price_gradients(jobs, cores)
+        C = self.by_class(self.by_class(W).T)
+        own = 2.0 * h1[self.owner] * ((W @ first[self.owner]) @ self.generator)
+        shared = h2 * float(first @ C @ first) + h1 * float((second * C).sum())
+        return own + shared[self.owner] * (state @ self.generator)
+
+    def fixed_point(self) -> FixedPoint:
+        """The state with F(z) = 0: at its price the work that arrives uses n cores, Σ load_i k_i/s_i(k_i) = n.
+
+        Then Z_i = load_i/s_i(k_i), and the phases are filled in proportion to λ_i p_i (−Q_i)⁻¹.
+        """
+        relaxed = relax(self.workload, self.buyers, self.cores)
+        self._check_served(relaxed)
+        work = np.linalg.solve(-self.generator.T, self.arrivals)
+        state = work * relaxed.durations[self.owner]
+        jobs = self.by_class(state)
+        market = self.market(jobs, relaxed.price or None)
+        cost = float(self.workload.holding_costs @ jobs) / self.workload.total_rate
+        return FixedPoint(state, jobs, relaxed.widths, relaxed.price, cost, market)
+
+    def _check_served(self, relaxed: Relaxation) -> None:
+        """A class priced out of the market grows without bound, whatever the load."""
+        name = catalog.display("policies", self.policy.kind)
+        starved = int(np.argmax(relaxed.price / self._entry))
+        if relaxed.price > self._entry[starved] * (1.0 + 1e-12):
+            raise UnstableError(
+                f"{name} leaves class {self.workload.class_names[starved]!r} without cores: the others pay "
+                f"{relaxed.price:.4g} a core, its jobs are worth {self._entry[starved]:.4g}",
+                "use wham, equal weights, more cores or a lower load",
+            )
+        used = float(self.workload.loads @ relaxed.usages) / self.cores
+        if relaxed.price > 0.0 and abs(used - 1.0) > 1e-8:
+            raise UnsupportedError(
+                f"{name} has no price at which the work that arrives uses all {self.cores:g} cores",
+                "use concave speedups (hull = true for a table), or more cores",
+            )
+
+
+def price_gradients(jobs: FloatArray, cores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """First and second derivatives of the price in the class counts, from (g, g', g'')."""
+    g, g1, g2 = cores
+    G1, G2 = float(jobs @ g1), float(jobs @ g2)
+    if G1 == 0.0:
+        # Nobody reacts to the price, so it does not matter.
+        return np.zeros_like(g), np.zeros((len(g), len(g)))
+    first = -g / G1
+    mixed = np.outer(g1, first)
+    return first, -(mixed + mixed.T + G2 * np.outer(first, first)) / G1
+
+
+def _phases(job_class: JobClass) -> tuple[FloatArray, FloatArray]:
+    law = job_class.size.phase_type()
+    if law is None:
+        raise UnsupportedError(
+            f"class {job_class.name!r}: {job_class.size.kind} sizes have no phases, so no fluid equation",
+            "use exponential, erlang, hyperexponential or phase_type sizes with the same moments",
+        )
+    return law

@@ -1,0 +1,143 @@
+"""The refined mean field: the cost at a finite number of cores, without simulation.
+
+Around the fixed point z* of the fluid equation ż = F(z) the counts fluctuate with covariance W, and because F
+is curved their mean shifts by V (Gast and Van Houdt, *A refined mean field approximation*, 2017):
+
+    A W + W Aᵀ + Q = 0,      V = −A⁻¹ [½ B:W],      E[Z] ≈ z* + V,      cost(n) ≈ V* + (1/λ) Σ c_i V_iu
+
+with A = DF(z*), B = D²F(z*). The noise Q collects, per unit of time,
+
+    arrivals      λ_i (diag p_i + (c_a² − 1) p_i p_iᵀ)          c_a² = 1 when they are Poisson
+    phase moves   z_iv Q_i(v,u) h_i (e_u − e_v)(e_u − e_v)ᵀ
+    exits         z_iv q_iv h_i e_v e_vᵀ.
+
+W grows with n and V does not, so at fixed load the correction to the cost is coefficient/n. It presumes that
+F is smooth and the equation valid as far as the counts fluctuate: it fails where a class reaches one of its
+limits or corners (a *kink*), and where jobs outnumber cores too often. The result says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import linalg
+from scipy.special import ndtr
+
+from malleable.contracts import FloatArray
+from malleable.theory.fluid import FixedPoint, Fluid, price_gradients
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RARE = 0.01
+"""Probability of overload above which the correction is not to be trusted."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """The correction to the mean field and whether it can be trusted."""
+
+    coefficient: float | None
+    """cost(n) ≈ fixed-point cost + coefficient/n at the same load; None where there is none."""
+    cost: float | None
+    """The corrected cost at the given number of cores."""
+    applies: bool
+    reason: str
+    """Why it does not apply; empty if it does."""
+    overload: float | None
+    """Probability that jobs need more cores than there are, by the normal approximation."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry `refined` of `malleable meanfield`."""
+        return asdict(self)
+
+
+def refine(fluid: Fluid, point: FixedPoint) -> Refined:
+    """The 1/n correction at a fixed point of the fluid equation."""
+    A = fluid.jacobian(point.state, point.market)
+    reason = _no_answer(fluid, A)
+    if reason:
+        return Refined(None, None, applies=False, reason=reason, overload=None)
+    W, shift = fluctuations(fluid, point, A)
+    costs = fluid.workload.holding_costs
+    extra = float(costs @ fluid.by_class(shift)) / fluid.workload.total_rate
+    overload = _overload(fluid, point.state + shift, W)
+    reason = _kink(fluid, point, W)
+    if not reason and overload > RARE:
+        reason = f"jobs outnumber cores with probability {overload:.2g}"
+    return Refined(extra * fluid.cores, point.cost + extra, not reason, reason, overload)
+
+
+def fluctuations(
+    fluid: Fluid, point: FixedPoint, jacobian: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Covariance W of the counts by phase, and the shift V of their mean."""
+    A = fluid.jacobian(point.state, point.market) if jacobian is None else jacobian
+    W: FloatArray = linalg.solve_continuous_lyapunov(A, -noise(fluid, point))
+    W = 0.5 * (W + W.T)
+    V: FloatArray = -0.5 * np.linalg.solve(A, fluid.curvature(point.state, W, point.market))
+    return W, V
+
+
+def noise(fluid: Fluid, point: FixedPoint) -> FloatArray:
+    """Q: how much the counts scatter per unit of time."""
+    own = np.equal.outer(fluid.owner, fluid.owner)
+    rates = fluid.workload.rates[fluid.owner]
+    burstiness = np.array([c.arrivals.interval.scv for c in fluid.workload.classes])[fluid.owner] - 1.0
+    clumped = own * np.outer(fluid.arrivals * burstiness / rates, fluid.arrivals)
+    speed = fluid.response(point.market).speed[0][fluid.owner]
+    flow = (point.state * speed)[:, None] * fluid.generator
+    leaving = -np.diag(flow)
+    moving = flow + np.diag(leaving)
+    return np.diag(fluid.arrivals + leaving + moving.sum(axis=0)) + clumped - moving - moving.T
+
+
+def _no_answer(fluid: Fluid, A: FloatArray) -> str:
+    if np.linalg.eigvals(A).real.max() >= 0.0:
+        return "the fixed point is not stable"
+    for job_class in fluid.workload.classes:
+        if not np.isfinite(job_class.arrivals.interval.scv):
+            return f"class {job_class.name!r}: inter-arrival times have no finite variance"
+    return ""
+
+
+def _overload(fluid: Fluid, mean: FloatArray, W: FloatArray) -> float:
+    """P(N ≥ n), with N counted in least widths, if the counts were normal."""
+    need = np.maximum(fluid.buyers.floor, 1.0)[fluid.owner]
+    spread = float(np.sqrt(need @ W @ need))
+    return float(ndtr((float(need @ mean) - fluid.cores) / spread))
+
+
+def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
+    """Whether a class meets a limit or a corner within one standard deviation of the price."""
+    C = fluid.by_class(fluid.by_class(W).T)
+    cores, _, tied = fluid.response(point.market)
+    if point.market.price == 0.0 and not tied:
+        spread = float(np.sqrt(cores[0] @ C @ cores[0]))
+        short = float(point.jobs @ cores[0]) + spread > fluid.cores
+        return "the cores are at times too few for what all jobs can use" if short else ""
+    gradient, _ = price_gradients(point.jobs, cores)
+    spread = float(np.sqrt(gradient @ C @ gradient))
+    if tied:
+        share = point.market.share
+        return "" if spread < share < 1.0 - spread else f"{_names(fluid, cores[1] > 0.0)} at a corner of demand"
+    ratio = float(np.exp(spread / point.market.price))
+    here, cheap, dear = (_regime(fluid, point.market.price * x) for x in (1.0, 1.0 / ratio, ratio))
+    changes = (here != cheap).any(axis=0) | (here != dear).any(axis=0)
+    if not changes.any():
+        return ""
+    return f"{_names(fluid, changes)} within one standard deviation of a kink in demand"
+
+
+def _regime(fluid: Fluid, price: float) -> FloatArray:
+    """What stays the same in each class as long as its demand is smooth: free or not, and where it is stuck."""
+    g, slope, _ = fluid.buyers.derivatives(price)
+    fixed = slope == 0.0
+    return np.array([fixed, np.where(fixed, g, 0.0), g < 1.0, price > fluid.buyers.entry], dtype=float)
+
+
+def _names(fluid: Fluid, chosen: NDArray[np.bool_]) -> str:
+    names = [repr(name) for name, one in zip(fluid.workload.class_names, chosen, strict=True) if one]
+    return f"{'class' if len(names) == 1 else 'classes'} {', '.join(names)}"
