@@ -15,10 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from malleable.contracts import FloatArray
-
 CLOSE = 4.0 * np.finfo(float).eps
-BISECTIONS = 60
 
 
 def last_bracket(
@@ -50,16 +47,3 @@ def last_bracket(
         else:
             high, f_high, f_low = x, f, (f_low if bisect else 0.5 * f_low)
     return low, high
-
-
-def invert_falling(
-    function: Callable[[FloatArray], FloatArray], level: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
-    """Solve function(x) = level element by element for a falling function, clipped to [low, high]."""
-    low, high, level = (a.copy() for a in np.broadcast_arrays(*map(np.asarray, (low, high, level))))
-    for _ in range(BISECTIONS):
-        middle = np.sqrt(low * high)
-        above = function(middle) > level
-        low = np.where(above, middle, low)
-        high = np.where(above, high, middle)
-    return 0.5 * (low + high)

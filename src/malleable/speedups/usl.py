@@ -15,7 +15,6 @@ from annotated_types import Ge, Lt
 
 from malleable.contracts import Speedup
 from malleable.errors import ParameterError
-from malleable.roots import invert_falling
 from malleable.spec import NonNegative
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 NEWTON_STEPS = 80
+LARGEST = 1e18
+"""A width beyond which nothing is bought, where cores are free and the speed never peaks."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,23 @@ class Usl(Speedup):
         return np.where(np.isnan(k), start, k)[()]
 
     def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
-        level = np.asarray(price, dtype=float) / np.asarray(weight)
-        # s'(k) < k⁻²(1−σ)/σ² bounds the width from above where the peak does not.
+        # s'(k) = y means y·d² + κk² = 1−σ with d the overhead: convex and increasing, so Newton from above.
+        sigma, kappa = self.contention, self.coherency
+        y = np.asarray(price, dtype=float) / np.asarray(weight)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            far = np.sqrt((1.0 - np.asarray(self.contention)) / level) / np.asarray(self.contention)
-            high = np.minimum(
-                np.maximum(1.0, self.peak), np.where(np.isnan(far), np.inf, np.maximum(1.0, far))
-            )
-        high = np.minimum(high, 1e18)
-        return invert_falling(lambda k: self.derivatives(k)[1], level, np.ones_like(high), high)[()]
+            # s'(k) < k⁻²(1−σ)/σ² bounds the width from above where the peak does not.
+            far = np.sqrt((1.0 - np.asarray(sigma)) / y) / np.asarray(sigma)
+            k = np.maximum(1.0, np.fmin(np.fmin(self.peak, far), LARGEST))
+            for _ in range(2 * NEWTON_STEPS):
+                d, slope = self._overhead(k), sigma - kappa + 2.0 * kappa * k
+                above = y * d * d + kappa * k * k - (1.0 - np.asarray(sigma))
+                following = np.maximum(1.0, k - above / (2.0 * y * d * slope + 2.0 * kappa * k))
+                following = np.where(np.isnan(following), k, following)
+                done = np.all(np.abs(following - k) <= 1e-15 * k)
+                k = following
+                if done:
+                    break
+        return k[()]
 
     @property
     def peak(self) -> Any:

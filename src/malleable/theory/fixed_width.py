@@ -23,12 +23,14 @@ from malleable.theory.queues import mgc_response_time
 from malleable.theory.relaxed import relax
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from malleable.contracts import FloatArray
 
 ROUNDING = 1e-9
 """A slot that fits up to rounding counts as one."""
 BETAS = tuple(round(0.76 + 0.01 * i, 2) for i in range(24))
-MOST_TRIES = 400
+MOST_TRIES = 120
 
 
 class Pool(NamedTuple):
@@ -164,15 +166,22 @@ def _what_works(workload: Workload, cores: float, beta: float, *, repaired: bool
         return True
 
     hints = []
-    betas = [b for b in sorted(BETAS, key=lambda b: abs(b - beta)) if works(workload, cores, b)]
-    if betas:
-        hints.append(f"beta={betas[0]:g} works here")
+    nearest = next((b for b in sorted(BETAS, key=lambda b: abs(b - beta)) if works(workload, cores, b)), None)
+    if nearest is not None:
+        hints.append(f"beta={nearest:g} works here")
     load = workload.load(cores)
     for name, at in (("these arrival rates", None), ("this load", load)):
-        larger = (float(n) for n in range(int(cores) + 1, int(cores) + 1 + MOST_TRIES))
         if at is not None and at >= 1.0:
             continue
-        found = next((n for n in larger if works(workload.at(n, at), n, beta)), None)
+        found = next((n for n in _larger(cores) if works(workload.at(n, at), n, beta)), None)
         if found is not None:
             hints.append(f"at {name} {found:g} cores do")
     return "; ".join(hints) or "use more cores, or a lower load"
+
+
+def _larger(cores: float) -> Iterator[float]:
+    """Numbers of cores to try: the next few one by one, then further and further apart."""
+    n = np.floor(cores)
+    for _ in range(MOST_TRIES):
+        n = max(n + 1.0, np.floor(1.02 * n))
+        yield float(n)

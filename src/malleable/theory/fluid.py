@@ -1,7 +1,7 @@
 """The fluid equation of a class rule: what the class counts do when n and the arrival rates grow together.
 
-Class i has arrival rate λ_i, phase-type sizes (p_i, Q_i), z_iu jobs in phase u and Z_i = Σ_u z_iu jobs in all.
-A class rule gives each of them g_i cores, so that they work at speed h_i = s_i(g_i) (§5 of the paper):
+Class i has arrival rate λ_i, phase-type sizes (p_i, Q_i), z_iu jobs in phase u and Z_i = Σ_u z_iu in all.
+A class rule gives each of them g_i cores, so that they work at speed h_i = s_i(g_i):
 
     ż_i = λ_i p_i + h_i · z_i Q_i,      Σ_i Z_i g_i(l) = n.
 
@@ -9,14 +9,16 @@ Everything depends on the counts through one number, the price l. Writing G' = �
 
     l_j = ∂l/∂Z_j = −g_j/G',        l_jk = −(g_j' l_k + g_k' l_j + G'' l_j l_k)/G'
     ∂F_iu/∂z_jw = δ_ij h_i Q_i(w,u) + h_i' l_j (z_i Q_i)_u
-    ∂²F_iu/∂z_jw∂z_kx = δ_ij h_i' l_k Q_i(w,u) + δ_ik h_i' l_j Q_i(x,u) + (h_i'' l_j l_k + h_i' l_jk)(z_i Q_i)_u.
+    ∂²F_iu/∂z_jw∂z_kx = δ_ij h_i' l_k Q_i(w,u) + δ_ik h_i' l_j Q_i(x,u)
+                        + (h_i'' l_j l_k + h_i' l_jk)(z_i Q_i)_u.
 
 Where demand jumps at the price (tables, whole cores), the cores that are left decide how far the tied classes
 get on their chord, and that *share* takes the place of l in the same formulas, with g and h linear in it.
 
-The paper's equation ends where jobs outnumber cores. There we let all of them time-share, a jump from no cores
-to the least width, so that F is continuous and a trajectory may pass. GREEDY with unequal weights serves
-the more valuable class first instead, as it does in the system itself; EQUI needs no extension.
+The paper's equation ends where jobs outnumber cores. There we let all of them time-share, each on its least
+width for n/Σz of the time, so that F is continuous and a trajectory may pass; this is again a tie, between
+no cores and the least width. GREEDY with unequal weights serves the more valuable class first instead, as
+it does in the system itself; EQUI needs no extension.
 """
 
 from __future__ import annotations
@@ -27,20 +29,22 @@ import numpy as np
 from scipy import linalg
 
 from malleable import catalog
-from malleable.contracts import FloatArray
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.market import Clearing, clear
 from malleable.theory.relaxed import Relaxation, relax
 
 if TYPE_CHECKING:
-    from malleable.contracts import Policy
+    from malleable.contracts import FloatArray, Policy
     from malleable.model import JobClass, Workload
 
 TIE = 1e-6
 """Relative distance of two widths on sale at one price, above which the price is a jump of the demand."""
 NEARBY = 1e-4
 """Relative change of the price over which demand is looked at to tell a corner from a smooth curve."""
+STEPS, FOLLOWED = 8, 1e-11
+"""Secant steps that may be spent on following the price, and the relative error that ends them."""
+LARGE, TINY = 1e3, 1e-300
 
 
 class FixedPoint(NamedTuple):
@@ -82,6 +86,7 @@ class Fluid:
         """λ_i p_iu."""
         self.generator: FloatArray = linalg.block_diag(*(Q for _, Q in laws))
         self._entry = self.buyers.entry
+        self._satiable = bool(np.isfinite(self.buyers.most).all())
         self._shares_time = bool((self._entry == self._entry[0]).all())
 
     def by_class(self, state: FloatArray) -> FloatArray:
@@ -92,12 +97,41 @@ class Fluid:
         """Cores that the least widths of all jobs need, relative to those there are; above 1 is overload."""
         return np.asarray(self.by_class(state) @ np.maximum(self.buyers.floor, 1.0) / self.cores)
 
-    def market(self, jobs: FloatArray, guess: float | None = None) -> Clearing:
-        """The cores that a job of each class gets when the classes have `jobs` jobs."""
+    def market(self, jobs: FloatArray, previous: Clearing | None = None) -> Clearing:
+        """The cores that a job of each class gets when the classes have `jobs` jobs.
+
+        The market of a `previous`, similar state makes it several times faster, at eleven digits.
+        """
         needed = float(jobs @ self.buyers.floor)
         if needed >= self.cores and self._shares_time:
             return Clearing(np.inf, np.zeros(len(jobs)), self.buyers.least, self.cores / needed)
-        return clear(self._bought, jobs, self.cores, guess)
+        if self._satiable and float(jobs @ self.buyers.most) <= self.cores:
+            return Clearing(0.0, self.buyers.most, self.buyers.most, 0.0)
+        nearby = None if previous is None else self._followed(jobs, previous)
+        return nearby or clear(self._bought, jobs, self.cores)
+
+    def _followed(self, jobs: FloatArray, previous: Clearing) -> Clearing | None:
+        """The same tie with another share, or secant steps in log price and log demand; None if lost."""
+        low, high = float(jobs @ previous.low), float(jobs @ previous.high)
+        if low <= self.cores < high:
+            return previous._replace(share=(self.cores - low) / (high - low))
+        price = previous.price
+        if not 0.0 < price < np.inf:
+            return None
+        # Demand at a power-law speedup is proportional to 1/l: slope −1 is a good first guess.
+        slope, before, last = -1.0, 0.0, 0.0
+        for step in range(STEPS):
+            widths = self._bought(price)
+            excess = float(np.log(max(float(jobs @ widths), TINY) / self.cores))
+            if abs(excess) <= FOLLOWED:
+                return Clearing(price, widths, widths, 0.0)
+            if step:
+                slope = (excess - before) / last
+            if not -LARGE < slope < -1.0 / LARGE:
+                return None
+            before, last = excess, -excess / slope
+            price *= float(np.exp(last))
+        return None
 
     def _bought(self, price: float) -> FloatArray:
         return np.where(price > self._entry, 0.0, self.buyers.demand(price))
@@ -132,7 +166,9 @@ class Fluid:
         g1, g2 = np.where(moves, g1, 0.0), np.where(moves, g2, 0.0)
         _, s1, s2, _ = self.buyers.speedups.derivatives(np.maximum(g, 1.0))
         s1, s2 = np.where(g < 1.0, 1.0, s1), np.where(g < 1.0, 0.0, s2)
-        return Response(np.array([widths, g1, g2]), np.array([slow, s1 * g1, s2 * g1**2 + s1 * g2]), tied=False)
+        return Response(
+            np.array([widths, g1, g2]), np.array([slow, s1 * g1, s2 * g1**2 + s1 * g2]), tied=False
+        )
 
     def jacobian(self, state: FloatArray, market: Clearing | None = None) -> FloatArray:
         """A = DF(z): row iu, column jw."""
@@ -141,7 +177,7 @@ class Fluid:
         gradient, _ = price_gradients(jobs, cores)
         flow = state @ self.generator
         own = h[self.owner, None] * self.generator.T
-        return own + np.outer(h1[self.owner] * flow, gradient[self.owner])
+        return np.asarray(own + np.outer(h1[self.owner] * flow, gradient[self.owner]))
 
     def curvature(self, state: FloatArray, W: FloatArray, market: Clearing | None = None) -> FloatArray:
         """D²F(z):W = Σ_ab ∂²F/∂z_a∂z_b W_ab for a symmetric W, without ever holding the tensor."""
@@ -151,19 +187,19 @@ class Fluid:
         C = self.by_class(self.by_class(W).T)
         own = 2.0 * h1[self.owner] * ((W @ first[self.owner]) @ self.generator)
         shared = h2 * float(first @ C @ first) + h1 * float((second * C).sum())
-        return own + shared[self.owner] * (state @ self.generator)
+        return np.asarray(own + shared[self.owner] * (state @ self.generator))
 
     def fixed_point(self) -> FixedPoint:
-        """The state with F(z) = 0: at its price the work that arrives uses n cores, Σ load_i k_i/s_i(k_i) = n.
+        """The state with F(z) = 0, at the price where Σ load_i k_i/s_i(k_i) = n: arriving work uses n cores.
 
-        Then Z_i = load_i/s_i(k_i), and the phases are filled in proportion to λ_i p_i (−Q_i)⁻¹.
+        There Z_i = load_i/s_i(k_i), and the phases are filled in proportion to λ_i p_i (−Q_i)⁻¹.
         """
         relaxed = relax(self.workload, self.buyers, self.cores)
         self._check_served(relaxed)
         work = np.linalg.solve(-self.generator.T, self.arrivals)
         state = work * relaxed.durations[self.owner]
         jobs = self.by_class(state)
-        market = self.market(jobs, relaxed.price or None)
+        market = clear(self._bought, jobs, self.cores, relaxed.price) if relaxed.price else self.market(jobs)
         cost = float(self.workload.holding_costs @ jobs) / self.workload.total_rate
         return FixedPoint(state, jobs, relaxed.widths, relaxed.price, cost, market)
 
@@ -176,12 +212,6 @@ class Fluid:
                 f"{name} leaves class {self.workload.class_names[starved]!r} without cores: the others pay "
                 f"{relaxed.price:.4g} a core, its jobs are worth {self._entry[starved]:.4g}",
                 "use wham, equal weights, more cores or a lower load",
-            )
-        used = float(self.workload.loads @ relaxed.usages) / self.cores
-        if relaxed.price > 0.0 and abs(used - 1.0) > 1e-8:
-            raise UnsupportedError(
-                f"{name} has no price at which the work that arrives uses all {self.cores:g} cores",
-                "use concave speedups (hull = true for a table), or more cores",
             )
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 UNLIMITED = float("inf")
 FREE, PROHIBITIVE = 1e-280, 1e280
 """Prices beyond which demand is taken to have reached its limits."""
+WIDEST = 1e64
+"""The longest step in the search for a bracket around the price."""
 
 
 class Buyers(ABC):
@@ -237,12 +239,17 @@ def clear(
 
     high = low = 1.0 if guess is None else min(max(guess, FREE), PROHIBITIVE)
     factor = 16.0 if guess is None else 1.001
+    # The steps grow, so that "cores are left over at any price" takes ten of them and not hundreds.
     if excess(low) > 0.0:
         while high < PROHIBITIVE and excess(high) > 0.0:
-            low, high, factor = high, high * factor, min(factor**4, 16.0)
+            low, high, factor = high, min(high * factor, PROHIBITIVE), min(factor**2, WIDEST)
+        if excess(high) > 0.0:
+            # Rounding: the least widths exceed the cores by dust, and no price can help.
+            least = quantity(high)
+            return Clearing(high, least, least, 0.0)
     else:
         while low > FREE and excess(low) <= 0.0:
-            low, high, factor = low / factor, low, min(factor**4, 16.0)
+            low, high, factor = max(low / factor, FREE), low, min(factor**2, WIDEST)
         if excess(low) <= 0.0:
             everything = quantity(FREE)
             return Clearing(0.0, everything, everything, 0.0)

@@ -25,11 +25,12 @@ import numpy as np
 from scipy import linalg
 from scipy.special import ndtr
 
-from malleable.contracts import FloatArray
-from malleable.theory.fluid import FixedPoint, Fluid, price_gradients
+from malleable.theory.fluid import TIE, FixedPoint, Fluid, price_gradients
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from malleable.contracts import FloatArray
 
 RARE = 0.01
 """Probability of overload above which the correction is not to be trusted."""
@@ -64,9 +65,8 @@ def refine(fluid: Fluid, point: FixedPoint) -> Refined:
     costs = fluid.workload.holding_costs
     extra = float(costs @ fluid.by_class(shift)) / fluid.workload.total_rate
     overload = _overload(fluid, point.state + shift, W)
-    reason = _kink(fluid, point, W)
-    if not reason and overload > RARE:
-        reason = f"jobs outnumber cores with probability {overload:.2g}"
+    often = f"jobs outnumber cores with probability {overload:.2g}"
+    reason = often if overload > RARE else _kink(fluid, point, W)
     return Refined(extra * fluid.cores, point.cost + extra, not reason, reason, overload)
 
 
@@ -75,10 +75,13 @@ def fluctuations(
 ) -> tuple[FloatArray, FloatArray]:
     """Covariance W of the counts by phase, and the shift V of their mean."""
     A = fluid.jacobian(point.state, point.market) if jacobian is None else jacobian
-    W: FloatArray = linalg.solve_continuous_lyapunov(A, -noise(fluid, point))
-    W = 0.5 * (W + W.T)
-    V: FloatArray = -0.5 * np.linalg.solve(A, fluid.curvature(point.state, W, point.market))
-    return W, V
+    # In units of z*, classes of very different numbers do not drown each other in rounding.
+    unit = np.where(point.state > 0.0, point.state, 1.0)
+    units = np.outer(unit, unit)
+    W: FloatArray = linalg.solve_continuous_lyapunov(A * unit / unit[:, None], -noise(fluid, point) / units)
+    W = 0.5 * (W + W.T) * units
+    V = -0.5 * np.linalg.solve(A, fluid.curvature(point.state, W, point.market))
+    return W, np.asarray(V, dtype=float)
 
 
 def noise(fluid: Fluid, point: FixedPoint) -> FloatArray:
@@ -91,7 +94,8 @@ def noise(fluid: Fluid, point: FixedPoint) -> FloatArray:
     flow = (point.state * speed)[:, None] * fluid.generator
     leaving = -np.diag(flow)
     moving = flow + np.diag(leaving)
-    return np.diag(fluid.arrivals + leaving + moving.sum(axis=0)) + clumped - moving - moving.T
+    Q = np.diag(fluid.arrivals + leaving + moving.sum(axis=0)) + clumped - moving - moving.T
+    return np.asarray(Q)
 
 
 def _no_answer(fluid: Fluid, A: FloatArray) -> str:
@@ -121,9 +125,11 @@ def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
     gradient, _ = price_gradients(point.jobs, cores)
     spread = float(np.sqrt(gradient @ C @ gradient))
     if tied:
-        share = point.market.share
-        return "" if spread < share < 1.0 - spread else f"{_names(fluid, cores[1] > 0.0)} at a corner of demand"
-    ratio = float(np.exp(spread / point.market.price))
+        if spread < point.market.share < 1.0 - spread:
+            return ""
+        return f"{_names(fluid, cores[1] > TIE * cores[0])} within one standard deviation of a corner"
+    # Few jobs fluctuate by many times their number; a thousandfold price is far enough to look.
+    ratio = float(np.exp(min(spread / point.market.price, np.log(1e3))))
     here, cheap, dear = (_regime(fluid, point.market.price * x) for x in (1.0, 1.0 / ratio, ratio))
     changes = (here != cheap).any(axis=0) | (here != dear).any(axis=0)
     if not changes.any():
@@ -132,10 +138,13 @@ def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
 
 
 def _regime(fluid: Fluid, price: float) -> FloatArray:
-    """What stays the same in each class as long as its demand is smooth: free or not, and where it is stuck."""
+    """What stays the same in a class while its speed is a smooth function of the price."""
     g, slope, _ = fluid.buyers.derivatives(price)
-    fixed = slope == 0.0
-    return np.array([fixed, np.where(fixed, g, 0.0), g < 1.0, price > fluid.buyers.entry], dtype=float)
+    _, s1, s2, _ = fluid.buyers.speedups.derivatives(np.maximum(g, 1.0))
+    fixed, straight = slope == 0.0, (s2 == 0.0) | (g < 1.0)
+    piece = np.where(straight, np.where(g < 1.0, 1.0, s1), 0.0)
+    out = price > fluid.buyers.entry
+    return np.array([fixed, np.where(fixed, g, 0.0), straight, piece, out], dtype=float)
 
 
 def _names(fluid: Fluid, chosen: NDArray[np.bool_]) -> str:

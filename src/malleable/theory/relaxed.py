@@ -25,6 +25,9 @@ from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
+ROUNDING = 1e-12
+"""A load this close to 1 counts as 1."""
+
 
 class ClassBound(NamedTuple):
     """One class at the relaxed optimum: cores a job, mean response time, mean number present."""
@@ -122,12 +125,14 @@ def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
 
 def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
     """Even at its most efficient, the work that arrives must fit; otherwise say which n would do."""
-    needed = float(workload.loads @ (buyers.least / buyers.speedups(buyers.least)))
-    if needed >= capacity * (1.0 - 1e-12):
-        least = int(np.floor(needed)) + 1
+    # EQUI has no floor: its jobs shrink to a core each, and below that nothing is gained or lost.
+    narrow = np.maximum(buyers.floor, 1.0)
+    needed = float(workload.loads @ (narrow / buyers.speedups(narrow)))
+    if needed >= capacity * (1.0 - ROUNDING):
+        least = np.floor(needed * (1.0 + 2.0 * ROUNDING)) + 1.0
         raise InfeasibleError(
             f"the load is {needed / capacity:.4g}: work for {needed:.4g} of {capacity:.4g} cores arrives",
-            f"at these arrival rates use at least {least} cores",
+            f"at these arrival rates use at least {least:.15g} cores",
         )
 
 

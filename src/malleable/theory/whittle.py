@@ -21,12 +21,14 @@ policy asks again at every event, with the size that then remains.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable.contracts import FloatArray, Speedup
 from malleable.errors import MalleableError, ParameterError
 from malleable.spec import Positive, validate
 from malleable.speedups._numeric import NumericSpeedup
@@ -35,9 +37,7 @@ from malleable.speedups.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike
-
-    from malleable.contracts import FloatArray, Speedup
+    from numpy.typing import ArrayLike, NDArray
 
 REACH = 2.0**40
 """Cores beyond which nobody looks; stands in for "no limit"."""
@@ -45,7 +45,7 @@ SPACING = 0.25
 """Distance of the search grid's nodes in log k; the cost's valleys are at least about 1 wide."""
 STEEP = 640.0
 """Logarithm of the highest rent told apart from an infinite one; its exponential still leaves headroom."""
-NEWTON_STEPS, SETTLED = 60, 1e-14
+NEWTON_STEPS, SETTLED = 60, 1e-16
 WORSE = 1e-12
 """Relative loss at which a refined width is rejected for the grid's own."""
 ROUNDING = 1e-9
@@ -62,14 +62,14 @@ class Arms:
     limit: float = REACH
 
     @cached_property
-    def low(self) -> Any:
+    def low(self) -> FloatArray:
         """The narrowest width ever optimal."""
-        return np.minimum(self.speedup.most_efficient, self.limit)
+        return np.asarray(np.minimum(self.speedup.most_efficient, self.limit), dtype=float)
 
     @cached_property
-    def high(self) -> Any:
+    def high(self) -> FloatArray:
         """The widest one."""
-        return np.maximum(np.minimum(self.speedup.peak, self.limit), self.low)
+        return np.asarray(np.clip(self.speedup.peak, self.low, self.limit), dtype=float)
 
     @cached_property
     def _nodes(self) -> FloatArray:
@@ -82,7 +82,7 @@ class Arms:
         count = 2 + int(span.max() / SPACING)
         # Valleys are born next to the narrowest width, so the grid starts with small steps.
         share = np.concatenate([[0.0], 0.25 ** np.arange(4, 0, -1) / count, np.linspace(0.0, 1.0, count)[1:]])
-        nodes = np.minimum(low * np.exp(share[:, None] * span), high)
+        nodes: FloatArray = np.minimum(low * np.exp(share[:, None] * span), high)
         nodes[-1] = high
         if isinstance(self.speedup, NumericSpeedup):
             corners = self.speedup.pricing.widths[:, None]
@@ -91,7 +91,7 @@ class Arms:
 
     @cached_property
     def _node_speeds(self) -> FloatArray:
-        return np.stack([self.speedup(row) for row in self._nodes])
+        return np.stack([self.speedup.speed(row) for row in self._nodes])
 
     @cached_property
     def _node_terms(self) -> tuple[FloatArray, FloatArray]:
@@ -104,7 +104,7 @@ class Arms:
 
     @cached_property
     def _scale(self) -> FloatArray:
-        """Exponent that keeps the savings of long jobs from vanishing: the least a/s if it exceeds 1, else 0."""
+        """Keeps the savings of long jobs from vanishing: the least a/s if that exceeds 1, else 0."""
         least = self._horizon / self._node_speeds[-1]
         return np.where(least > 1.0, least, 0.0)
 
@@ -121,29 +121,35 @@ class Arms:
         saved = np.exp(np.minimum(self._scale - u, 0.0))
         return np.where(long, -saved, per_work), k * np.where(long, spent, per_work)
 
-    def _rent(self, price: ArrayLike, scale: FloatArray | float = 0.0) -> FloatArray:
-        """y = l/(αc), times e^scale; in logarithms, because each factor alone may overflow."""
+    def _rent(self, price: ArrayLike) -> FloatArray:
+        """y = l/(αc)."""
+        with np.errstate(over="ignore"):
+            rent = np.asarray(price, dtype=float) / (self.discount * self.weight)
+        return np.asarray(np.minimum(rent, np.exp(STEEP)))
+
+    def _scaled(self, rent: FloatArray) -> FloatArray:
+        """y·e^scale; in logarithms, because the second factor alone may overflow."""
         with np.errstate(divide="ignore"):
-            logarithm = np.log(np.asarray(price, dtype=float)) - np.log(self.discount * self.weight)
-        return np.exp(np.minimum(logarithm + scale, STEEP))
+            return np.where(self._scale > 0.0, np.exp(np.minimum(np.log(rent) + self._scale, STEEP)), rent)
 
     def width(self, price: ArrayLike) -> FloatArray:
         """The best action of at least one core at this price, whether or not serving the job is worth it."""
-        rent, scaled = self._rent(price), self._rent(price, self._scale)
+        rent = self._rent(price)
+        scaled = self._scaled(rent)
         steady, rented = self._node_terms
         cost = steady + scaled * rented
         nodes = np.broadcast_to(self._nodes, cost.shape)
         jobs = np.arange(cost.shape[1])
         if isinstance(self.speedup, Table):
             # On a straight piece the discounted speedup is convex, so only corners are optimal.
-            return nodes[np.argmin(cost, axis=0), jobs]
+            return np.asarray(nodes[np.argmin(cost, axis=0), jobs])
         first, last = self._end_pulls
         falls_at_first = _share(rent * self.low) < first
         falls_at_last = _share(rent * self.high) < last
         best = _deepest_valley(cost, falls_at_first)
         k = _descend(lambda z: self._slope(z, rent), nodes, best)
         k = np.where((best == len(nodes) - 1) & falls_at_last, self.high, k)
-        a, b = self._terms(k, self.speedup(k))
+        a, b = self._terms(k, self.speedup.speed(k))
         refined, found = a + scaled * b, cost[best, jobs]
         k = np.where(refined <= found + WORSE * np.abs(steady[best, jobs]), k, nodes[best, jobs])
         return np.where(falls_at_first | (np.minimum(refined, found) < cost[0]), k, nodes[0])
@@ -152,8 +158,16 @@ class Arms:
         """The optimal action: `width`, or 0 where waiting forever is no more expensive."""
         k = self.width(price)
         with np.errstate(divide="ignore"):
-            toll = np.log(self._rent(price)) + self._log_toll(k, self.speedup(k))
+            toll = np.log(self._rent(price)) + self._log_toll(k, self.speedup.speed(k))
         return np.where(toll < 0.0, k, 0.0)
+
+    def log_step_value(self, k: FloatArray, wider: FloatArray) -> FloatArray:
+        """Logarithm of the price below which `wider` beats `k`; −∞ where it never does."""
+        (steady, rented), (less, more) = (self._terms(w, self.speedup.speed(w)) for w in (k, wider))
+        with np.errstate(divide="ignore"):
+            saved, paid = np.log(np.maximum(steady - less, 0.0)), np.log(np.maximum(more - rented, 0.0))
+        unit = np.log(self.discount * self.weight) - self._scale
+        return np.where(steady > less, unit + saved - np.where(steady > less, paid, 0.0), -np.inf)
 
     @cached_property
     def log_index(self) -> FloatArray:
@@ -163,14 +177,14 @@ class Arms:
         least = toll[best, np.arange(toll.shape[1])]
         if not isinstance(self.speedup, Table):
             k = _descend(self._toll_slope, np.broadcast_to(self._nodes, toll.shape), best)
-            least = np.minimum(least, self._log_toll(k, self.speedup(k)))
-        return np.log(self.discount * self.weight) - least
+            least = np.minimum(least, self._log_toll(k, self.speedup.speed(k)))
+        return np.asarray(np.log(self.discount * self.weight) - least)
 
     def _log_toll(self, k: FloatArray, s: FloatArray) -> FloatArray:
         """log k(e^u − 1), without overflow; −∞ for a job of size 0."""
         u = self._horizon / s
         with np.errstate(divide="ignore"):
-            return np.log(k) + u + np.log(-np.expm1(-u))
+            return np.asarray(np.log(k) + u + np.log(-np.expm1(-u)))
 
     @cached_property
     def _end_pulls(self) -> tuple[FloatArray, FloatArray]:
@@ -285,7 +299,7 @@ def _share(rent: FloatArray) -> FloatArray:
     return rent / (1.0 + rent)
 
 
-def _deepest_valley(cost: FloatArray, falls_at_first: FloatArray) -> Any:
+def _deepest_valley(cost: FloatArray, falls_at_first: NDArray[np.bool_]) -> Any:
     """The cheapest node that is a local minimum; the first one only if the cost falls there.
 
     A first node at which the cost rises is a valley of its own and needs no refinement, so the search looks
@@ -312,8 +326,9 @@ def _descend(
             newton = z - value / rate
         inside = (rate > 0.0) & (newton >= low) & (newton <= high)
         following = np.where(inside, newton, 0.5 * (low + high))
-        settled = np.all(np.abs(following - z) <= SETTLED * (1.0 + np.abs(z)))
+        # The error after a Newton step is of the order of the step's square.
+        settled = np.all(np.abs(following - z) <= np.where(inside, math.sqrt(SETTLED), SETTLED))
         z = following
         if settled:
             break
-    return np.exp(z)
+    return np.asarray(np.exp(z))
