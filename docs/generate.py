@@ -10,6 +10,7 @@ import argparse
 import ast
 import dataclasses
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -30,7 +31,7 @@ from typer.testing import CliRunner  # noqa: E402 - after the environment
 import malleable  # noqa: E402
 from malleable import catalog, contracts, describe, errors, job_files, model  # noqa: E402
 from malleable.cli import app  # noqa: E402
-from malleable.theory import fixed_width, meanfield, queues, relaxed  # noqa: E402
+from malleable.theory import exact, fixed_width, meanfield, queues, refined, relaxed, whittle  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,7 +121,9 @@ def kinds() -> str:
 def _kind(family: str, row: dict[str, Any]) -> str:
     module = catalog.kinds(family)[catalog.normalised(row["name"])].rpartition(".")[2]
     source = f"[source](../../src/malleable/{family}/{module}.py)"
-    return "\n\n".join([f"### {row['name']}", f"{row['summary']} ({source})", *_parameters(row["parameters"])])
+    return "\n\n".join(
+        [f"### {row['name']}", f"{row['summary']} ({source})", *_parameters(row["parameters"])]
+    )
 
 
 def _parameters(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -140,9 +143,11 @@ def _plain(value: Any) -> str:
 
 # --- api.md -----------------------------------------------------------------------------------------------
 
-RETURNED = (relaxed.Bound, relaxed.ClassBound, contracts.Allocation)
+RETURNED = (relaxed.Bound, relaxed.ClassBound, contracts.Allocation, refined.Refined)
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (fixed_width, ("plan", "FixedWidthPlan", "Pool")),
+    (whittle, ("optimal_action", "whittle_index", "indexability", "Indexability")),
+    (exact, ("solve", "ExactChain")),
     (queues, ("erlang_c", "mmc", "mphc", "mgc_response_time", "QueueMeans")),
 )
 CONTRACTS = (contracts.Speedup, contracts.Distribution, contracts.Arrivals, contracts.Policy)
@@ -161,8 +166,8 @@ def api() -> str:
     ]
     return page(
         "Python",
-        "Everything in *Public names* is imported from `malleable` and stays stable. The rest is imported from\n"
-        "the module that is named.",
+        "Everything in *Public names* is imported from `malleable` and stays stable. The rest is imported\n"
+        "from the module that is named.",
         "## Public names",
         *public,
         "## What they return",
@@ -171,10 +176,10 @@ def api() -> str:
         *files,
         "## Theory\n\nFrom the modules of `malleable.theory`.",
         *theory,
-        "## Extension points\n\nFrom `malleable.contracts`; [CONTRIBUTING](../../CONTRIBUTING.md) shows how to "
-        "add a kind.",
+        "## Extension points\n\nFrom `malleable.contracts`; [CONTRIBUTING](../../CONTRIBUTING.md) shows how "
+        "to add a kind.",
         *[_entry(cls.__name__, cls) for cls in CONTRACTS],
-        "## Errors\n\nFrom `malleable.errors`; all are a `MalleableError`, with `problem`, `hint` and `path`.",
+        "## Errors\n\nFrom `malleable.errors`. All are a `MalleableError`: `problem`, `hint` and `path`.",
         "\n".join(["| name | meaning |", "|---|---|", *raised]),
     )
 
@@ -260,7 +265,7 @@ class _Members:
         tree = ast.parse(textwrap.dedent(inspect.getsource(self.cls)))
         body = tree.body[0].body  # type: ignore[attr-defined]
         found = {}
-        for field, text in zip(body, body[1:], strict=False):
+        for field, text in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 documented = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
                 if documented and isinstance(text.value.value, str):

@@ -32,9 +32,7 @@ def text(x: float, y: float, words: str, size: int = 13, colour: str = INK, more
 
 def box(x: float, y: float, width: float, height: float, colour: str, more: str = "") -> str:
     """A filled rectangle."""
-    return (
-        f"<rect x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{height:.1f}' fill='{colour}' {more}/>"
-    )
+    return f"<rect x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{height:.1f}' fill='{colour}' {more}/>"
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str = LINE, more: str = "") -> str:
@@ -56,7 +54,9 @@ def allocation() -> str:
     """Sixteen cores and five jobs under three policies."""
     cores, left, top, unit, tall, gap = 16, 98, 78, 34, 40, 20
     workload = paper_workload(cores)
-    jobs = Jobs.of(workload, ["class-1", "class-1", "class-2", "class-3", "class-3"], [0.1, 0.3, 0.5, 0.2, 0.4])
+    jobs = Jobs.of(
+        workload, ["class-1", "class-1", "class-2", "class-3", "class-3"], [0.1, 0.3, 0.5, 0.2, 0.4]
+    )
     parts = [text(20, 28, "16 cores, 5 jobs: who gets how many?", 16, INK, "font-weight='600'")]
     for i, job_class in enumerate(workload.classes):
         x = left + 182 * i
@@ -113,7 +113,9 @@ def hull() -> str:
         bought = [k, s] in corners
         fill = CLASS_COLOURS[0] if bought else "#ffffff"
         stroke = CLASS_COLOURS[0] if bought else QUIET
-        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{fill}' stroke='{stroke}' stroke-width='2'/>")
+        parts.append(
+            f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{fill}' stroke='{stroke}' stroke-width='2'/>"
+        )
     parts += [
         text(left + 270, bottom - 77, "filled: widths that some price selects", 12, QUIET),
         text(left + 270, bottom - 60, "hollow: measured, never worth buying", 12, QUIET),
@@ -150,7 +152,7 @@ def loads() -> str:
 def finite() -> str:
     """Cost at a finite number of cores by the 1/n correction, for three policies, over the bound."""
     left, bottom, width, height = 64, 300, 460, 230
-    least, most, low, high = 16.0, 1024.0, 0.15, 0.25
+    least, most, low, high = 64.0, 4096.0, 0.15, 0.20
 
     def at(cores: float, value: float) -> tuple[float, float]:
         share = np.log(cores / least) / np.log(most / least)
@@ -160,14 +162,19 @@ def finite() -> str:
     parts = [text(20, 28, title, 16, INK, "font-weight='600'")]
     for value in np.linspace(low, high, 6).tolist():
         x, y = at(least, value)
-        parts += [line(x, y, x + width, y), text(x - 8, y + 4, f"{value:.2f}", 11, QUIET, "text-anchor='end'")]
-    for n in (16, 32, 64, 128, 256, 512, 1024):
+        parts += [
+            line(x, y, x + width, y),
+            text(x - 8, y + 4, f"{value:.2f}", 11, QUIET, "text-anchor='end'"),
+        ]
+    for n in (64, 128, 256, 512, 1024, 2048, 4096):
         parts.append(text(at(n, low)[0], bottom + 18, f"{n}", 11, QUIET, "text-anchor='middle'"))
     parts.append(text(left + width, bottom + 36, "cores n", 12, QUIET, "text-anchor='end'"))
     parts.append(text(20, 52, "cost per job", 12, QUIET))
     for colour, policy in zip(CLASS_COLOURS, ("wham", "equi", "greedy"), strict=True):
         result = mean_field("paper", 64, 0.25, policy, starts=0)
-        curve = [at(n, result.cost + (result.refined.coefficient or 0.0) / n) for n in np.geomspace(16, 1024, 97)]
+        curve = [
+            at(n, result.cost + (result.refined.coefficient or 0.0) / n) for n in np.geomspace(64, 4096, 97)
+        ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve)
         parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='2.5'/>")
         drop = {"wham": 9, "equi": 4, "greedy": -5}[policy]

@@ -25,16 +25,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from shell import Outcome, malleable, shell
 
 import malleable as package
 from malleable.cli import app
+from shell import Outcome, malleable, shell
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(
-    r"(?:<!-- file: (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S
+    r"(?:<!-- file: (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 NAMED = re.compile(r"# file: (\S+)\n")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -173,7 +173,7 @@ def test_links_resolve(page):
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     prose = FENCE.sub("", page.read_text(encoding="utf-8"))
-    headings = re.findall(r"^#+ (.*)$", prose, re.M)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
@@ -227,7 +227,7 @@ def test_every_public_name_is_documented():
     """Everything in `malleable.__all__` has its heading in the reference."""
     reference = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     for name in package.__all__:
-        assert re.search(rf"^### {name}$", reference, re.M), name
+        assert re.search(rf"^### {name}$", reference, re.MULTILINE), name
         assert package.__dict__.get(name, getattr(package, name)).__doc__, f"{name} has no docstring"
 
 
@@ -240,7 +240,7 @@ def test_index_leads_everywhere():
 def test_changelog_names_the_version():
     """The changelog has a section for the version that the package carries."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert re.search(rf"^## \[{re.escape(package.__version__)}\]", text, re.M)
+    assert re.search(rf"^## \[{re.escape(package.__version__)}\]", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import types
 import typing
 from typing import Any
 
@@ -56,7 +57,9 @@ def allowed(hint: Any) -> str:
         base, *limits = typing.get_args(hint)
         return _range(allowed(base), limits)
     if origin is typing.Literal:
-        return ", ".join(str(value) for value in typing.get_args(hint))
+        return ", ".join(dict.fromkeys(str(value) for value in typing.get_args(hint)))
+    if origin in {typing.Union, types.UnionType}:
+        return " or ".join(allowed(part) for part in typing.get_args(hint) if part is not type(None))
     if origin is tuple:
         return f"list of {allowed(typing.get_args(hint)[0])}"
     return {float: "number", int: "integer", bool: "true or false", str: "text"}.get(

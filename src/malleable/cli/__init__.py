@@ -6,18 +6,36 @@ stderr. Exit status 0 good, 1 an error of ours (one line and a hint), 2 usage, 1
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from malleable import __version__
 from malleable.cli import allocate, bound, list_kinds, meanfield
 from malleable.errors import MalleableError
 
+
+class _Verbs(TyperGroup):
+    """The verbs; a reader that goes away (head, less) has seen enough, and nothing is wrong."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes stdout again when it ends, so give it one that takes everything.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit from None
+        return result
+
+
 app = typer.Typer(
     name="malleable",
+    cls=_Verbs,
     help="n cores, many jobs, each able to run on any number of cores: who gets how many, now?",
     no_args_is_help=True,
     add_completion=False,
@@ -62,7 +80,3 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; nothing is wrong.
-        sys.stderr.close()
-        sys.exit(0)

@@ -40,7 +40,8 @@ def number(text: str, name: str) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise ParameterError(f"{name} must be a number, got {text!r}", f"for example --{name} 64")
+        example = {"cores": "64", "load": "0.25"}.get(name, "1")
+        raise ParameterError(f"{name} must be a number, got {text!r}", f"for example --{name} {example}")
     return value
 
 
@@ -72,15 +73,22 @@ def console() -> Console:
     """Where tables for people go."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=False)
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Pipe(highlight=False, soft_wrap=False)
 
 
 def table(title: str, *columns: str, words: int = 1) -> Table:
     """A quiet table: the first `words` columns hold words, the others numbers."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    # A title longer than its table stays on one line.
+    heading = Text(title, style="bold", no_wrap=True, overflow="ignore")
+    made = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
         made.add_column(column, justify="left" if position < words else "right")
     return made

@@ -47,7 +47,11 @@ def command(
     from malleable.job_files import parse_jobs, read_jobs
 
     described, n = scaled_workload(workload, cores, None)
-    present = parse_jobs(described, sys.stdin.read()) if jobs == "-" else read_jobs(described, jobs)
+    if jobs == "-":
+        # Some programs mark UTF-8 with an invisible first character; read_jobs drops it too.
+        present = parse_jobs(described, sys.stdin.read().removeprefix("\ufeff"))
+    else:
+        present = read_jobs(described, jobs)
     result = Policy.of(policy).allocate(present, n, integer=integer)
     if as_json:
         print_json(_document(policy, n, present, result))

@@ -43,7 +43,8 @@ def command(
 
     described, n = scaled_workload(workload, cores, load)
     rule = Policy.of(policy)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    screen = Console(stderr=True)
+    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("trajectories", total=starts)
         report: Callable[[int, int], None] = lambda done, total: bar.update(task, completed=done, total=total)  # noqa: E731
         result = mean_field(described, n, rule, starts=starts, seed=seed, progress=report)
@@ -69,9 +70,8 @@ def _print(name: str, document: dict[str, Any]) -> None:
     facts.add_row("coefficient of 1/n", show(refined["coefficient"], 7))
     facts.add_row("locally stable", "yes" if document["stable"] else "NO")
     facts.add_row("eigenvalues", ", ".join(_eigenvalue(value) for value in document["eigenvalues"]))
-    facts.add_row(
-        "random starts that reached the fixed point", f"{attractor['converged']} of {attractor['starts']}"
-    )
+    reached = f"{attractor['converged']} of {attractor['starts']}"
+    facts.add_row("starts that reached the fixed point", reached)
     out.print(facts)
     if refined.get("reason"):
         out.print(f"the 1/n correction does not apply: {refined['reason']}")
