@@ -1,0 +1,136 @@
+"""Several policies on the same jobs, and their paired differences of cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from malleable.errors import did_you_mean
+from malleable.results import files, frames
+from malleable.results.class_result import number, read_interval
+from malleable.results.errors import ResultError
+from malleable.results.result import Result
+from malleable.statistics import Estimate, difference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Cost of a policy minus cost of the baseline on the same jobs, with its interval."""
+
+    cores: float
+    policy: str
+    baseline: str
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0.0 or self.high < 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The difference's part of the JSON document."""
+        return {
+            key: value if isinstance(value, str) else number(value) for key, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Difference:
+        """Read what `to_dict` wrote."""
+        ends = read_interval(document)
+        cores, policy, baseline = (document[key] for key in ("cores", "policy", "baseline"))
+        return cls(cores, policy, baseline, ends.mean, ends.low, ends.high)
+
+    def __str__(self) -> str:
+        pair = f"{self.policy} − {self.baseline} on {self.cores:g} cores"
+        return f"{pair}: {Estimate(self.mean, self.low, self.high)}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Results side by side; at each number of cores all policies saw the same jobs."""
+
+    results: tuple[Result, ...]
+    differences: tuple[Difference, ...] = ()
+
+    @classmethod
+    def of(
+        cls, results: Iterable[Result], baseline: str | None = None, *, controls: bool = True
+    ) -> Comparison:
+        """Compare results that kept their records with the baseline, which is the first policy by default."""
+        results = tuple(results)
+        if not results:
+            raise ResultError("there is nothing to compare", "give at least one result")
+        against = results[0].policy if baseline is None else baseline
+        policies = {result.policy for result in results}
+        if against not in policies:
+            raise ResultError(f"no result is of the policy {against!r}", did_you_mean(against, policies))
+        bases = {result.cores: result for result in reversed(results) if result.policy == against}
+        pairs = [(r, bases[r.cores]) for r in results if r.cores in bases and r.policy != against]
+        return cls(results, tuple(paired_difference(*pair, controls=controls) for pair in pairs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `malleable compare`."""
+        return self._document([result.to_dict() for result in self.results])
+
+    def save(self, path: str | Path) -> Path:
+        """Write `path` (.json) and all records beside it (.npz); returns the path of the document."""
+        document = self._document([result.document() for result in self.results])
+        return files.write(path, document, [result.records for result in self.results])
+
+    @classmethod
+    def read(cls, path: str | Path) -> Comparison:
+        """Read what `save` wrote."""
+        return files.read(path, cls._from_document)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row a result and class; differences stand beside their policy."""
+        found = {(d.cores, d.policy): d.to_dict() for d in self.differences}
+        blank: dict[str, Any] = dict.fromkeys(("baseline", "mean", "low", "high"))
+        table = []
+        for result in self.results:
+            beside = found.get((result.cores, result.policy), blank)
+            columns = {
+                "baseline": beside["baseline"],
+                "difference": beside["mean"],
+                "difference_low": beside["low"],
+                "difference_high": beside["high"],
+            }
+            table += [{**row, **columns} for row in frames.rows(result.to_dict())]
+        return frames.frame(table)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, (*self.results, *self.differences)))
+
+    def _document(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {"results": list(results), "differences": [d.to_dict() for d in self.differences]}
+
+    @classmethod
+    def _from_document(cls, document: Mapping[str, Any], groups: Sequence[files.Runs]) -> Comparison:
+        pairs = zip(document["results"], groups, strict=True)
+        return cls(
+            tuple(Result.from_dict(result, records) for result, records in pairs),
+            tuple(map(Difference.from_dict, document["differences"])),
+        )
+
+
+def paired_difference(result: Result, baseline: Result, *, controls: bool = True) -> Difference:
+    """The difference of two results on the same jobs."""
+    if result.workload is None or not (result.records and baseline.records):
+        raise ResultError("a result without its records or workload has no paired difference")
+    if result.workload != baseline.workload or result.cores != baseline.cores:
+        raise ResultError("only results on the same workload and cores have a paired difference")
+    found = difference(
+        result.records,
+        baseline.records,
+        result.workload,
+        warmup=result.warmup_given,
+        confidence=result.confidence,
+        controls=controls,
+    )
+    return Difference(result.cores, result.policy, baseline.policy, found.mean, found.low, found.high)

@@ -1,0 +1,206 @@
+"""From the records of a run to its `Result`, and from several results to one."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib import metadata
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.errors import InfeasibleError
+from malleable.model import checked_cores
+from malleable.results.class_result import ClassResult
+from malleable.results.errors import ResultError
+from malleable.results.result import Result, Status
+from malleable.statistics import (
+    Estimate,
+    Estimates,
+    Stability,
+    Totals,
+    Warmup,
+    estimate,
+    find_warmup,
+    percentiles,
+    reached,
+    stability,
+    totals,
+)
+from malleable.statistics.percentiles import kept_histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from malleable.engine.records import Records
+    from malleable.model import Workload
+
+
+def summarise(
+    runs: Sequence[Records],
+    *,
+    workload: Workload,
+    cores: float,
+    policy: str,
+    seed: int | Sequence[int],
+    jobs: int,
+    warmup: int | None = None,
+    confidence: float = 0.95,
+    events: int = 0,
+    seconds: float = 0.0,
+    status: str = Status.COMPLETE,
+    precision: float | None = None,
+    controls: bool = True,
+    keep_records: bool = True,
+    versions: Mapping[str, str] | None = None,
+) -> Result:
+    """Everything that the records of one run, or of independent replications, say.
+
+    `warmup` is in jobs, out of each run; MSER-5 finds it when it is None. `controls=False` is for jobs that
+    were not drawn from the workload's laws, such as a trace. `status` is how the run ended as far as the
+    caller knows; a run that turns out unstable or short of `precision` is labelled so here.
+    """
+    cores = checked_cores(cores)
+    left_out = find_warmup(runs, workload, warmup)
+    estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls)
+    sums = totals(runs, left_out.cuts, workload, cores)
+    lower, steady = _bound(workload, cores)
+    steady = steady if not steady.stable else stability(runs)
+    return Result(
+        policy=policy,
+        workload=workload,
+        cores=cores,
+        load=workload.load(cores),
+        seeds=(seed,) if isinstance(seed, int) else tuple(seed),
+        jobs=jobs,
+        warmup=left_out.jobs,
+        cost=estimates.cost,
+        bound=lower,
+        utilisation=sums.utilisation,
+        effective_load=sums.effective_load,
+        overload=sums.overload,
+        classes=_classes(runs, left_out, workload, estimates, sums),
+        events=events,
+        seconds=seconds,
+        stable=steady.stable,
+        status=_status(status, steady, estimates.cost, precision),
+        notes=_notes(workload, left_out, estimates, sums, steady),
+        replications=len(runs),
+        confidence=confidence,
+        batches=estimates.batches,
+        controls=estimates.controls,
+        precision=precision,
+        warmup_given=warmup,
+        versions=installed_versions() if versions is None else versions,
+        records=tuple(runs) if keep_records else (),
+    )
+
+
+def merge(results: Iterable[Result]) -> Result:
+    """One result from independent replications of the same setting under different seeds."""
+    results = list(results)
+    if not results:
+        raise ResultError("there is nothing to merge", "give at least one result")
+    for a, b in pairwise(results):
+        for name in ("policy", "cores", "confidence", "warmup_given", "workload"):
+            if getattr(a, name) != getattr(b, name):
+                shown = "" if name == "workload" else f": {getattr(a, name)} and {getattr(b, name)}"
+                hint = "merge replications of one setting; compare different ones"
+                raise ResultError(f"cannot merge results of different {name}{shown}", hint)
+    seeds = [seed for result in results for seed in result.seeds]
+    if len(set(seeds)) < len(seeds):
+        twice = next(seed for seed in seeds if seeds.count(seed) > 1)
+        raise ResultError(f"two results have the seed {twice}, so they are not independent", "change a seed")
+    first = results[0]
+    if first.workload is None or not all(result.records for result in results):
+        raise ResultError("a result without its records or workload cannot be merged", "keep the records")
+    return summarise(
+        [run for result in results for run in result.records],
+        workload=first.workload,
+        cores=first.cores,
+        policy=first.policy,
+        seed=seeds,
+        jobs=sum(result.jobs for result in results),
+        warmup=first.warmup_given,
+        confidence=first.confidence,
+        events=sum(result.events for result in results),
+        seconds=sum(result.seconds for result in results),
+        status=_joint_status(results),
+        precision=first.precision,
+        versions=first.versions,
+    )
+
+
+@cache
+def installed_versions() -> dict[str, str]:
+    """Python and the packages that numbers depend on; read from metadata, so nothing is imported."""
+    found = {"python": platform.python_version()}
+    for package in ("numpy", "numba", "malleable"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _bound(workload: Workload, cores: float) -> tuple[float | None, Stability]:
+    from malleable.theory.relaxed import bound  # noqa: PLC0415 - the market is only needed here
+
+    try:
+        return bound(workload, cores).bound, Stability(stable=True)
+    except InfeasibleError as error:
+        return None, Stability(stable=False, reason=error.problem)
+
+
+def _classes(
+    runs: Sequence[Records], left_out: Warmup, workload: Workload, estimates: Estimates, sums: Totals
+) -> tuple[ClassResult, ...]:
+    response = kept_histogram(runs, left_out.cuts, "response_histogram")
+    slowdown = kept_histogram(runs, left_out.cuts, "slowdown_histogram")
+    # Widths are not kept by segment; the warm-up's share of the work is in them.
+    width = np.sum([run.width_histogram for run in runs], axis=0)
+    return tuple(
+        ClassResult(
+            name=name,
+            response_time=estimates.response_times[i],
+            response=percentiles(response[i]),
+            mean_slowdown=float(sums.slowdown[i]),
+            slowdown=percentiles(slowdown[i]),
+            width=percentiles(width[i]),
+            jobs=int(sums.departures[i]),
+            present=float(sums.present[i]),
+            little=float(sums.little[i]),
+        )
+        for i, name in enumerate(workload.class_names)
+    )
+
+
+def _status(given: str, steady: Stability, cost: Estimate, precision: float | None) -> str:
+    if given != Status.COMPLETE:
+        return given
+    if not steady.stable:
+        return Status.UNSTABLE
+    return Status.COMPLETE if reached(cost, precision) else Status.NOT_REACHED
+
+
+def _joint_status(results: Sequence[Result]) -> str:
+    """Only what the records cannot tell is carried over: that somebody stopped a run."""
+    stopped = any(result.status == Status.INTERRUPTED for result in results)
+    return Status.INTERRUPTED if stopped else Status.COMPLETE
+
+
+def _notes(
+    workload: Workload, left_out: Warmup, estimates: Estimates, sums: Totals, steady: Stability
+) -> tuple[str, ...]:
+    notes = [steady.reason] if steady.reason else []
+    if not left_out.converging:
+        notes.append("the warm-up does not end within the first half of the run; run more jobs")
+    if estimates.correlated:
+        notes.append("batches are correlated, so intervals may be too short; run more jobs")
+    if estimates.batches < 2:
+        notes.append("too few jobs for an interval; run more jobs")
+    unseen = [name for name, left in zip(workload.class_names, sums.departures, strict=True) if not left]
+    if unseen:
+        notes.append(f"no job of {', '.join(unseen)} has left, and the cost does not count them")
+    return tuple(notes)
