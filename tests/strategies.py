@@ -187,7 +187,7 @@ def job_class(name: str, rate: float, mean: float, speedup: Any, cost: float) ->
         "name": name,
         "arrivals": {"kind": "poisson", "rate": rate},
         "size": {"kind": "exponential", "mean": mean},
-        "speedup": speedup.to_dict() if isinstance(speedup, Speedup) else speedup,
+        "speedup": speedup,
         "holding_cost": cost,
     }
 

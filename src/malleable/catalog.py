@@ -7,12 +7,14 @@ named on the spot as `file.py:Name`. Options ride behind the name: `fw-cam:beta=
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import pkgutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +87,18 @@ def load_object(reference: str) -> Any:
         raise UnknownKindError(f"{reference!r} is not of the form file.py:Name")
     if not file.is_file():
         raise UnknownKindError(f"there is no file {path!r}", "give the path of a Python file")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    # Dataclasses look their own module up, so it has to be known; the folder keeps json.py apart from json.
+    spec = importlib.util.spec_from_file_location(f"{file.resolve().parent}.{file.stem}", file)
     assert spec is not None  # noqa: S101 - a .py suffix always has a loader
     assert spec.loader is not None  # noqa: S101 - ditto
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[spec.name]
+        raise UnknownKindError(
+            f"cannot import {path}: {type(error).__name__}: {error}", "mend the file, then try again"
+        ) from error
     if not hasattr(module, name):
         public = [key for key in vars(module) if not key.startswith("_")]
         raise UnknownKindError(f"{path} defines no {name!r}", did_you_mean(name, public))
@@ -134,6 +143,11 @@ def build(family: str, text: str) -> Any:
     found = load_object(reference) if reference else find(family, head)
     if not (inspect.isclass(found) and issubclass(found, Spec)):
         return found
+    if inspect.isabstract(found) or not dataclasses.is_dataclass(found):
+        raise UnknownKindError(
+            f"{reference or head} is not a complete dataclass",
+            "write @dataclass(frozen=True) above the class",
+        )
     try:
         return found.from_parameters(options)
     except MalleableError as error:

@@ -66,6 +66,10 @@ class UnstableError(MalleableError, ValueError):
     """The policy, as set up, lets the queue of some class grow without bound."""
 
 
+class PolicyError(MalleableError, RuntimeError):
+    """A policy broke the rules: it gave out cores that do not exist, or numbers that are none."""
+
+
 class UnsupportedError(MalleableError, TypeError):
     """The question is sound, but this policy or workload has no answer to it."""
 

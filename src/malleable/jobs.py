@@ -55,8 +55,8 @@ class Jobs:
         index = _class_index(workload, classes)
         size = len(index)
 
-        def column(name: str, values: Any, default: FloatArray, *, strict: bool) -> FloatArray:
-            if values is None:
+        def column(name: str, values: Any, default: FloatArray | None, *, strict: bool) -> FloatArray:
+            if values is None and default is not None:
                 return default
             try:
                 array = np.asarray(values, dtype=float)
@@ -75,17 +75,18 @@ class Jobs:
         if ids is not None:
             if len(ids) != size:
                 raise JobsError(f"there are {len(ids)} ids for {size} jobs")
+            ids = tuple(map(str, ids))
             _check_unique(ids)
         if speedups is not None and len(speedups) != size:
             raise JobsError(f"there are {len(speedups)} speedups for {size} jobs")
         return cls(
             workload=workload,
             class_index=index,
-            remaining=column("remaining", remaining, np.empty(0), strict=False),
+            remaining=column("remaining", remaining, None, strict=False),
             weight=column("weight", weight, workload.holding_costs[index], strict=True),
             age=column("age", age, np.zeros(size), strict=False),
             held=column("cores", held, np.zeros(size), strict=False),
-            ids=tuple(map(str, range(size))) if ids is None else tuple(map(str, ids)),
+            ids=tuple(map(str, range(size))) if ids is None else tuple(ids),
             own_speedups=None if speedups is None else tuple(map(Speedup.of, speedups)),
             own_weights=weight is not None,
         )
@@ -93,7 +94,10 @@ class Jobs:
     @classmethod
     def from_rows(cls, workload: Workload, rows: Iterable[Mapping[str, Any]]) -> Jobs:
         """Build from rows with the keys id, class, remaining and optionally weight, age, cores."""
-        table = list(rows)
+        try:
+            table = list(rows)
+        except TypeError:
+            raise JobsError(f"must be rows, got {rows!r:.60}", "give a list of tables") from None
         if not table:
             raise JobsError("there are no jobs", "give rows with the columns id, class, remaining")
         for number, row in enumerate(table):
@@ -152,16 +156,18 @@ def _class_index(workload: Workload, classes: Any) -> IntArray:
     if len(classes) and isinstance(classes[0], str):
         positions = {name: i for i, name in enumerate(workload.class_names)}
         try:
-            return np.fromiter((positions[name] for name in classes), dtype=np.intp, count=len(classes))
+            return np.fromiter((positions[str(name)] for name in classes), dtype=np.intp, count=len(classes))
         except KeyError as error:
             name = error.args[0]
             raise JobsError(
                 f"the workload has no class {name!r}", did_you_mean(str(name), positions)
             ) from None
-    index = np.asarray(classes, dtype=np.intp)
+    index = np.asarray(classes) if len(classes) else np.empty(0, dtype=np.intp)
+    if not np.issubdtype(index.dtype, np.integer):
+        raise JobsError("classes must be names or whole numbers", "give their positions in the workload")
     if index.size and not (index.min() >= 0 and index.max() < len(workload.classes)):
         raise JobsError(f"class positions must lie between 0 and {len(workload.classes) - 1}")
-    return index
+    return index.astype(np.intp, copy=False)
 
 
 def _check_unique(ids: Sequence[str]) -> None:

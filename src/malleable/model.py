@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import resources
@@ -22,11 +23,21 @@ from malleable.errors import MalleableError, ParameterError, WorkloadError, did_
 from malleable.spec import Positive, Spec, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
 
 class ConditionWarning(UserWarning):
     """A class breaks a condition under which the paper proves its policies optimal."""
+
+
+def _in_range(number: Callable[[], float]) -> float:
+    """A number that may lie beyond the range of floats, where it counts as infinite."""
+    try:
+        with np.errstate(all="ignore"):
+            value = float(number())
+    except ArithmeticError:
+        return math.inf
+    return math.inf if math.isnan(value) else value
 
 
 @dataclass(frozen=True)
@@ -42,12 +53,16 @@ class JobClass(Spec):
     def check(self) -> None:
         if not self.name:
             raise ParameterError("must not be empty", path=("name",))
-        if not 0.0 < self.arrivals.rate < math.inf:
+        rate, mean = _in_range(lambda: self.arrivals.rate), _in_range(lambda: self.size.mean)
+        if not 0.0 < rate < math.inf:
             hint = "the mean time between arrivals must be positive and finite"
-            raise ParameterError(f"the arrival rate is {self.arrivals.rate:g}", hint, ("arrivals",))
-        if not 0.0 < self.size.mean < math.inf:
+            raise ParameterError(f"the arrival rate is {rate:g}", hint, ("arrivals",))
+        if not 0.0 < mean < math.inf:
+            raise ParameterError(f"the mean size is {mean:g}", "it must be positive and finite", ("size",))
+        if not 0.0 < rate * mean < math.inf:
             raise ParameterError(
-                f"the mean size is {self.size.mean:g}", "it must be positive and finite", ("size",)
+                f"an arrival rate of {rate:g} with a mean size of {mean:g} is beyond the range of numbers",
+                "choose another unit of time",
             )
 
     @property
@@ -58,9 +73,9 @@ class JobClass(Spec):
     def broken_conditions(self) -> list[str]:
         """The paper's conditions that this class does not meet, in words."""
         broken = []
-        if not math.isfinite(self.arrivals.interval.moment(2)):
+        if math.isinf(_in_range(lambda: self.arrivals.interval.moment(2))):
             broken.append("inter-arrival times have no finite second moment")
-        if not math.isfinite(self.size.third_moment):
+        if math.isinf(_in_range(lambda: self.size.third_moment)):
             broken.append("sizes have no finite third moment")
         return broken
 
@@ -182,6 +197,8 @@ class Workload:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Workload:
         """Read a document; errors carry the path of the key they are about."""
+        if not isinstance(document, Mapping):
+            raise WorkloadError(f"must be a table, got {document!r:.60}", "give name and classes")
         unknown = set(document) - {"name", "classes"}
         if unknown:
             key = min(map(str, unknown))
@@ -221,7 +238,7 @@ def checked_cores(cores: Any) -> float:
     """The number of cores as a float: at least 1, not NaN, not infinite."""
     try:
         number = float(cores)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"cores must be a number, got {cores!r:.60}") from None
     if not 1.0 <= number < math.inf:
         raise ParameterError(
@@ -244,13 +261,14 @@ def load_workload(source: str | Path) -> Workload:
     except FileNotFoundError:
         hint = did_you_mean(str(source), [*builtin_workloads(), *(p.name for p in Path().glob("*.toml"))])
         raise WorkloadError(f"there is no workload or file {str(source)!r}", hint) from None
-    except OSError as error:
-        raise WorkloadError(f"cannot read {str(source)!r}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise WorkloadError(f"{source} is not a text file", "a workload is a TOML file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise WorkloadError(f"cannot read {str(source)!r}: {reason}") from None
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not every ValueError is a TOMLDecodeError
         raise WorkloadError(f"{source} is not valid TOML: {error}") from None
     if not document:
         raise WorkloadError(
@@ -261,6 +279,8 @@ def load_workload(source: str | Path) -> Workload:
         return Workload.from_dict(_anchored(document, path.parent))
     except MalleableError as error:
         raise WorkloadError(f"{source}: {error.sentence}", error.hint) from None
+    except ValueError as error:  # a number with too many digits to be shown
+        raise WorkloadError(f"{source}: {error}") from None
 
 
 def _anchored(document: Any, folder: Path) -> Any:

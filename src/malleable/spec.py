@@ -63,7 +63,7 @@ class Spec:
         for key in given:
             if key not in fields and key not in cls.alternatives:
                 known = [*fields, *cls.alternatives]
-                hint = did_you_mean(key, known) if known else f"{cls.kind} takes no keys"
+                hint = did_you_mean(str(key), known) if known else f"{cls.kind} takes no keys"
                 raise ParameterError(f"{cls.kind} has no key {key!r}", hint)
         for other, (name, convert) in cls.alternatives.items():
             if other in given:
