@@ -105,6 +105,11 @@ def load_object(reference: str) -> Any:
     return getattr(module, name)
 
 
+def function_policy(function: Any) -> Any:
+    """A policy made of a bare Python function (see `malleable.policies._function`)."""
+    return importlib.import_module("malleable.policies._function").Function(function)
+
+
 def parse_options(text: str) -> dict[str, Any]:
     """Read `beta=0.8,shared=true` into numbers, booleans and strings."""
     options: dict[str, Any] = {}

@@ -24,6 +24,7 @@ from malleable.errors import MalleableError, ParameterError, UnsupportedError, d
 from malleable.spec import Spec
 
 if TYPE_CHECKING:
+    from malleable.engine.abi import ClassProgram, JobProgram
     from malleable.jobs import Jobs
     from malleable.model import Workload
     from malleable.theory.market import Buyers
@@ -225,11 +226,20 @@ class Policy(Spec, ABC):
             "use wham, greedy or equi",
         )
 
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:  # noqa: ARG002
+        """What the simulator runs: a rule on numbers, with everything slow done once.
+
+        None for a policy that gives only `allocate`: it is then asked at every event, interpreted and slowly.
+        """
+        return None
+
     @classmethod
     def of(cls, value: Any) -> Policy:
-        """Read a policy: a `Policy`, or a name with options such as `fw-cam:beta=0.8`."""
+        """Read a policy: a `Policy`, a name with options such as `fw-cam:beta=0.8`, or a bare function."""
         if isinstance(value, str):
             value = catalog.build("policies", value)
         if isinstance(value, Policy):
             return value
+        if callable(value) and not isinstance(value, type):
+            return cast("Policy", catalog.function_policy(value))
         raise ParameterError(f"not a policy: {value!r:.80}", "give a name such as 'wham', or a Policy")

@@ -66,8 +66,14 @@ def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores:
         return Allocation(out, None)
     groups = member[served]
     counts = np.bincount(groups, minlength=buyers.speedups.size).astype(float)
-    cleared = clear(buyers.demand, counts, cores)
-    tied = (cleared.high > cleared.low) & (counts > 0.0)
+    present = counts > 0.0
+
+    def quantity(price: float) -> FloatArray:
+        # Whoever is not served may want infinitely many cores, and 0·∞ is not a number.
+        return np.where(present, buyers.demand(price), 0.0)
+
+    cleared = clear(quantity, counts, cores)
+    tied = cleared.high > cleared.low
     if not buyers.integer and buyers.speedups.concave[tied].all():
         out[served] = cleared.quantities[groups]
         return Allocation(out, cleared.price)
@@ -99,18 +105,19 @@ def _fill(buyers: Buyers, member: IntArray, queue: IntArray, out: FloatArray, sp
     while heap and spare > DUST:
         _, _, group, members = heapq.heappop(heap)
         width = float(out[members[0]])
-        step = buyers.next_width(group, width) - width
+        next_width = buyers.next_width(group, width)
+        step = next_width - width
         lucky = min(len(members), int((spare + DUST) // step))
         if lucky < len(members):
             stuck.append((group, members[lucky:]))
         if lucky:
-            out[members[:lucky]] += step
+            # The vertex itself: a sum that misses it by rounding would make the vertex the next step.
+            out[members[:lucky]] = next_width
             spare -= lucky * step
-            width += step
-            wider_still = buyers.next_width(group, width)
-            if wider_still > width:
+            wider_still = buyers.next_width(group, next_width)
+            if wider_still > next_width:
                 entries += 1
-                value = buyers.edge_value(group, width, wider_still)
+                value = buyers.edge_value(group, next_width, wider_still)
                 heapq.heappush(heap, (-value, entries, group, members[:lucky]))
     if spare > DUST:
         _give_rest(buyers, stuck, out, spare)
@@ -137,7 +144,7 @@ def serve_by_index(
     """Serve everybody if the cores suffice for the least widths, else blocks of these by decreasing index."""
     least = buyers.least[member]
     if float(least.sum()) <= cores + DUST:
-        return share(buyers, member, jobs, np.arange(len(jobs)), cores)
+        return share(buyers, member, jobs, jobs.order, cores)
     queue = jobs.by(index)
     fit, spare = _blocks(least[queue], cores)
     if spare < 1.0:
@@ -171,7 +178,7 @@ def serve_by_price(
     """
     needs = buyers.least[member]
     if float(needs.sum()) <= cores + DUST:
-        everybody = share(buyers, member, jobs, np.arange(len(jobs)), cores)
+        everybody = share(buyers, member, jobs, jobs.order, cores)
         if (everybody.price or 0.0) <= float(value.min()) * (1.0 + DUST):
             return everybody
     queue = order()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
+from malleable.engine.abi import SHARE, ClassProgram
+from malleable.policies._class_rules import equi_rule, market_table
 from malleable.policies._purchase import DUST, usable
 from malleable.theory.market import EqualBuyers
 
@@ -41,6 +43,10 @@ class Equi(Policy):
 
     def buyers(self, workload: Workload) -> EqualBuyers:
         return EqualBuyers(workload.speedups, np.ones(len(workload.classes)))
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram:
+        weights = np.ones(len(workload.classes))
+        return ClassProgram(equi_rule, market_table(workload.speedups, weights, cores), SHARE)
 
 
 def level(peaks: FloatArray, cores: float) -> float:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
+from malleable.engine.abi import POOLS, ClassProgram
+from malleable.policies._class_rules import fixed_rule
 from malleable.policies._purchase import usable
 from malleable.spec import OpenFraction
+from malleable.speedups._encoded import encode
 from malleable.theory.fixed_width import FixedWidthPlan, plan
 
 if TYPE_CHECKING:
@@ -40,3 +43,8 @@ class FwCam(Policy):
             members = jobs.order[jobs.class_index[jobs.order] == position]
             out[members[: pool.slots]] = pool.width
         return Allocation(out, chosen.price)
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram:
+        chosen = self.plan(workload, cores)
+        table = np.concatenate([encode(workload.speedups, widest=max(cores, 2.0)), chosen.widths])
+        return ClassProgram(fixed_rule, table, POOLS, chosen.slots)

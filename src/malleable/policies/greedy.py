@@ -10,12 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from malleable.contracts import Allocation, FloatArray, Policy
+from malleable.engine.abi import FIFO, ClassProgram, JobProgram
 from malleable.errors import UnsupportedError
+from malleable.policies._class_rules import (
+    greedy_rule,
+    has_closed_forms,
+    market_table,
+    newton_rule,
+    newton_table,
+    one_core_each_fits,
+)
+from malleable.policies._market_jobs import greedy_jobs_rule, market_jobs_table
 from malleable.policies._purchase import Groups, grouped, serve_by_price, usable
 from malleable.theory.market import GreedyBuyers
 
@@ -29,6 +39,9 @@ class Greedy(Policy):
     """GREEDY: maximise the weighted rate of work; weight is 1, mu, c, cmu or c/x."""
 
     weight: Literal["1", "mu", "c", "cmu", "c/x", 1] = "1"
+
+    shy: ClassVar[bool] = False
+    """Whether ties go to the less parallelizable job."""
 
     def check(self) -> None:
         object.__setattr__(self, "weight", str(self.weight))
@@ -70,3 +83,20 @@ class Greedy(Policy):
                 "use weight=cmu",
             )
         return GreedyBuyers(workload.speedups, weights)
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+        speedups = workload.speedups
+        if not (one_core_each_fits(speedups, cores) and self._all_tie(workload)):
+            table = market_jobs_table(workload, cores, str(self.weight), shy=self.shy)
+            return JobProgram(greedy_jobs_rule, table)
+        weights = self.buyers(workload).weights
+        if has_closed_forms(speedups):
+            return ClassProgram(newton_rule, newton_table(speedups, weights), FIFO)
+        return ClassProgram(greedy_rule, market_table(speedups, weights, cores), FIFO)
+
+    def _all_tie(self, workload: Workload) -> bool:
+        """Whether jobs on one core each are worth the same, so that only their arrival tells them apart."""
+        if self.weight == "c/x":
+            return False
+        second_core = {float(s(2.0)) for s in workload.speedups} if self.shy else {0.0}
+        return len(second_core) == 1 and len(set(self.buyers(workload).weights.tolist())) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class GreedyStar(Greedy):
     """GREEDY with ties going to the less parallelizable job: the one that gains less from a second core."""
+
+    shy: ClassVar[bool] = True
 
     def order(self, jobs: Jobs, groups: Groups, value: FloatArray) -> IntArray:
         second_core = np.array([float(s(2.0)) for s in groups.speedups])[groups.member]

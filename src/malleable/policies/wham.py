@@ -17,6 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
+from malleable.engine.abi import INDEX, ClassProgram, JobProgram
+from malleable.policies._class_rules import (
+    has_closed_forms,
+    market_table,
+    one_core_each_fits,
+    quadratic_rule,
+    quadratic_table,
+    wham_rule,
+)
+from malleable.policies._market_jobs import market_jobs_table, wham_jobs_rule
 from malleable.policies._purchase import grouped, serve_by_index, usable
 from malleable.theory.market import WhittleBuyers
 
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wham(Policy):
-    """WHAM: one price for all; smallest c/x first when jobs outnumber cores. Mean-field optimal."""
+    """WHAM: one price for all; largest c/x first when jobs outnumber cores. Mean-field optimal."""
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         cores = usable(cores, integer=integer)
@@ -42,3 +52,11 @@ class Wham(Policy):
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
         return WhittleBuyers(workload.speedups, workload.holding_costs)
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+        speedups, costs = workload.speedups, workload.holding_costs
+        if not one_core_each_fits(speedups, cores):
+            return JobProgram(wham_jobs_rule, market_jobs_table(workload, cores))
+        if has_closed_forms(speedups):
+            return ClassProgram(quadratic_rule, quadratic_table(speedups, costs), INDEX)
+        return ClassProgram(wham_rule, market_table(speedups, costs, cores), INDEX)

@@ -10,11 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from malleable.engine.abi import JobProgram
+from malleable.policies._market_jobs import market_jobs_table, wham_integer_rule
 from malleable.policies.wham import Wham
+from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
     from malleable.contracts import Allocation
     from malleable.jobs import Jobs
+    from malleable.model import Workload
 
 
 @dataclass(frozen=True)
@@ -23,3 +27,9 @@ class WhamInteger(Wham):
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = True) -> Allocation:  # noqa: ARG002
         return super().allocate(jobs, cores, integer=True)
+
+    def buyers(self, workload: Workload) -> WhittleBuyers:
+        return WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)
+
+    def program(self, workload: Workload, cores: float) -> JobProgram:
+        return JobProgram(wham_integer_rule, market_jobs_table(workload, cores, buyers=self.buyers(workload)))

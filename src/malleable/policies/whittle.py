@@ -27,8 +27,10 @@ import numpy as np
 from scipy import optimize
 
 from malleable.contracts import Allocation, Policy, Speedup
+from malleable.engine.abi import JobProgram
 from malleable.model import checked_cores
 from malleable.policies._purchase import DUST
+from malleable.policies._whittle_jobs import whittle_rule, whittle_table
 from malleable.spec import Positive, positive
 from malleable.theory.market import PROHIBITIVE
 from malleable.theory.whittle import Arms, whittle_index
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray
     from malleable.jobs import IntArray, Jobs
+    from malleable.model import Workload
 
 CLEARED = 1e-13
 """Relative error at which demand counts as equal to the cores."""
@@ -74,6 +77,9 @@ class Whittle(Policy):
         out = np.zeros(len(jobs))
         out[queue] = _whole(bandits, widths, cores) if integer else widths
         return Allocation(out, price)
+
+    def program(self, workload: Workload, cores: float) -> JobProgram:
+        return JobProgram(whittle_rule, whittle_table(workload, float(cores), self.discount))
 
     def _part_for_next(
         self, jobs: Jobs, job: int, bandits: _Bandits, price: float, served: int, cores: float

@@ -1,0 +1,1 @@
+"""The simulator. Exact, event by event; the only importer of numba."""

@@ -1,0 +1,123 @@
+"""Compile plain Python functions, with all plain functions they call, and keep the machine code on disk.
+
+Rules and kernels are ordinary functions, so they can be read, debugged and run uncompiled; this module is
+where they become machine code. A function is copied with its global helpers replaced by compiled ones, so a
+policy's file needs no decorator and no numba. A kernel with an explicit signature that takes its rule as a
+first-class function is compiled once for all policies.
+
+Numba checks only the file of the compiled function for changes, not those of its helpers, so the name of the
+cache folder carries a digest of all sources that kernels are made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+import types as python_types
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+from numba import float64, njit, types, void
+
+config: Any = numba.config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+F1, F2 = float64[::1], float64[:, ::1]
+CLASS_RULE = void(F1, float64, F1, F1)
+"""rule(counts, cores, table, out): cores per job of each class."""
+JOB_RULE = void(F2, float64, F1, F1)
+"""rule(jobs, cores, table, out): cores of each job."""
+AS_ARGUMENT = {signature: types.FunctionType(signature) for signature in (CLASS_RULE, JOB_RULE)}
+
+
+class SlowPolicyWarning(UserWarning):
+    """A policy could not be compiled and runs interpreted."""
+
+
+@functools.cache
+def compiled(function: Callable[..., Any], signature: Any) -> Any:
+    """Machine code of `function` for one signature, from the cache where possible."""
+    with cache_folder():
+        return njit(signature, cache=True, nogil=True, error_model="numpy")(_with_compiled_helpers(function))
+
+
+@functools.cache
+def _helper(function: Callable[..., Any]) -> Any:
+    options: dict[str, Any] = {"inline": "always"} if getattr(function, "inlined", False) else {}
+    return njit(error_model="numpy", **options)(_with_compiled_helpers(function))
+
+
+def _with_compiled_helpers(function: Callable[..., Any]) -> Any:
+    """A copy of the function that sees compiled versions of the plain functions it calls."""
+    if not isinstance(function, python_types.FunctionType):
+        return function
+    scope = function.__globals__
+    called = {
+        name: _helper(scope[name])
+        for name in _names(function.__code__)
+        if isinstance(scope.get(name), python_types.FunctionType) and not hasattr(scope[name], "overloaded")
+    }
+    if not called:
+        return function
+    copy = python_types.FunctionType(
+        function.__code__, {**scope, **called}, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
+
+
+def _names(code: python_types.CodeType) -> set[str]:
+    """All global names that a function's code mentions, nested functions included."""
+    inner = (c for c in code.co_consts if isinstance(c, python_types.CodeType))
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tuple[Any, bool]:
+    """Compile a user's rule if it can be; otherwise hand it back and say what that costs."""
+    try:
+        return compiled(function, signature), True
+    except Exception as error:  # noqa: BLE001 - whatever numba dislikes about it
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        message = (
+            f"policy {name} cannot be compiled ({reason:.120}); it runs interpreted, 50 to 500 times slower"
+        )
+        warnings.warn(message, SlowPolicyWarning, stacklevel=2)
+        return function, False
+
+
+@contextmanager
+def cache_folder() -> Iterator[None]:
+    """Have numba keep machine code in a folder of ours while something is compiled."""
+    before = config.CACHE_DIR
+    if not before:
+        config.CACHE_DIR = _folder()
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+@functools.cache
+def _folder() -> str:
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for folder in ("engine", "policies", "speedups"):
+        for source in sorted((package / folder).glob("*.py")):
+            digest.update(source.read_bytes())
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for root in (base, Path(tempfile.gettempdir())):
+        place = root / "malleable" / digest.hexdigest()[:16]
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(place, os.W_OK):
+            return str(place)
+    return ""

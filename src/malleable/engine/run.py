@@ -1,0 +1,141 @@
+"""One run: jobs from a stream through a machine, cut into records."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from malleable.engine import kernels as K  # noqa: N812 - K.NOW reads like the paper's symbols
+from malleable.engine.abi import BINS
+from malleable.engine.machine import machine
+from malleable.engine.records import Records
+from malleable.engine.streams import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from malleable.contracts import FloatArray
+    from malleable.engine.abi import ClassProgram, JobProgram
+    from malleable.engine.streams import Stream
+    from malleable.model import Workload
+
+RECORDS = 512
+"""Records of a run of the length first asked for."""
+SEGMENTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Shares of the run after which histograms start anew, so that a warm-up can be left out."""
+
+
+class Outcome(NamedTuple):
+    """What a run left behind."""
+
+    records: Records
+    jobs: int
+    events: int
+    seconds: float
+    interrupted: bool
+
+
+class Run:
+    """A run that can be continued: `extend(jobs)` as often as needed, `outcome()` at any time."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        cores: float,
+        program: ClassProgram | JobProgram,
+        *,
+        jobs: int,
+        source: Stream | int = 0,
+        name: str = "",
+        interpreted: bool = False,
+        widths: bool = False,
+    ) -> None:
+        self.machine = machine(workload, cores, program, name=name, interpreted=interpreted, wide=widths)
+        self._stream = stream(workload, source) if isinstance(source, int) else source
+        self._stride = max(1, jobs // RECORDS)
+        self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
+        self._chunk, self._next = self._stream.take(), 0
+        self._rows: list[tuple[FloatArray, FloatArray, FloatArray, int]] = []
+        self._histograms: list[tuple[FloatArray, FloatArray]] = []
+        self._since_record = 0
+        self.jobs = 0
+        self.seconds = 0.0
+        self.interrupted = False
+        self.exhausted = False
+
+    def extend(self, jobs: int, progress: Callable[[int], None] | None = None) -> None:
+        """Simulate up to `jobs` jobs in all; Ctrl-C stops after the current stretch and is remembered."""
+        started = time.perf_counter()
+        try:
+            while self.jobs < jobs and not self.exhausted:
+                self._advance(min(self._stride - self._since_record, jobs - self.jobs))
+                if progress is not None:
+                    progress(self.jobs)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.seconds += time.perf_counter() - started
+
+    def _advance(self, wanted: int) -> None:
+        if self._next >= self._chunk.size:
+            self._chunk, self._next = self._stream.take(), 0
+            if self._chunk.size == 0:
+                self.exhausted = True
+                return
+        taken = min(wanted, self._chunk.size - self._next)
+        self.machine.feed(self._chunk, self._next, self._next + taken)
+        self._next += taken
+        self.jobs += taken
+        self._since_record += taken
+        if self._since_record == self._stride:
+            self._record()
+
+    def _record(self) -> None:
+        sums, scalars = self.machine.collect()
+        self._rows.append((sums, scalars, self.machine.counts.copy(), len(self._histograms)))
+        self._since_record = 0
+        if len(self._rows) in self._cuts:
+            self._histograms.append(self.machine.collect_histograms())
+
+    def outcome(self) -> Outcome:
+        """Everything recorded so far; a record that is not full is left out."""
+        m = len(self.machine.counts)
+        sums = np.array([row[0] for row in self._rows]).reshape(-1, K.SUM_ROWS, m)
+        scalars = np.array([row[1] for row in self._rows]).reshape(-1, 4)
+        present = np.array([row[2] for row in self._rows]).reshape(-1, m)
+        # The machine's own histograms are the open segment; a look must not close it.
+        histograms = [*self._histograms, (self.machine.responses.copy(), self.machine.slowdowns.copy())]
+        widths = self.machine.widths if self.machine.widths.shape[1] > 1 else np.zeros((m, BINS))
+        records = Records(
+            departures=sums[:, K.DEPARTURES],
+            response=sums[:, K.RESPONSE],
+            slowdown=sums[:, K.SLOWDOWN],
+            arrivals=sums[:, K.ARRIVALS],
+            work=sums[:, K.WORK],
+            area=sums[:, K.AREA],
+            present=present,
+            duration=scalars[:, 0],
+            used=scalars[:, 1],
+            overload=scalars[:, 2],
+            segment=np.array([row[3] for row in self._rows], dtype=float),
+            response_histogram=np.array([h[0] for h in histograms]),
+            slowdown_histogram=np.array([h[1] for h in histograms]),
+            width_histogram=widths.copy(),
+        )
+        events = int(scalars[:, 3].sum() + self.machine.scalars[K.EVENTS])
+        return Outcome(records, self.jobs, events, self.seconds, self.interrupted)
+
+
+def departures(
+    workload: Workload,
+    cores: float,
+    program: ClassProgram | JobProgram,
+    jobs: Any,
+    *,
+    interpreted: bool = False,
+) -> FloatArray:
+    """Departure time of each of the given jobs (a `Chunk`), all of them let finish."""
+    runner = machine(workload, cores, program, interpreted=interpreted, log=jobs.size)
+    runner.feed(jobs, 0, jobs.size, drain=True)
+    return runner.log

@@ -1,0 +1,156 @@
+"""Streams of jobs: chunks of arrival times, classes and sizes from seeded generators.
+
+Every quantity has its own generator (children of one seed), and chunks always have the same size, so a stream
+depends on workload and seed alone: every policy sees the same jobs, however the work is cut or spread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+
+CHUNK = 1 << 15
+"""Jobs a chunk: large enough to amortise calls, small enough to stay in the cache."""
+FEW = 8
+
+
+class Chunk(NamedTuple):
+    """Jobs in order of arrival."""
+
+    times: FloatArray
+    classes: NDArray[np.int64]
+    sizes: FloatArray
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return len(self.times)
+
+
+class Stream(Protocol):
+    """A source of jobs; an empty chunk means that there are no more."""
+
+    def take(self) -> Chunk: ...
+
+
+def stream(workload: Workload, seed: int | np.random.SeedSequence, chunk: int = CHUNK) -> Stream:
+    """The endless stream of a workload's jobs."""
+    seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    poisson = all(c.arrivals.kind == "poisson" for c in workload.classes)
+    return PoissonStream(workload, seeds, chunk) if poisson else RenewalStream(workload, seeds, chunk)
+
+
+class Sizes:
+    """Job sizes, one generator a class."""
+
+    def __init__(self, workload: Workload, seeds: np.random.SeedSequence) -> None:
+        self._laws = [c.size for c in workload.classes]
+        self._rngs = [np.random.default_rng(s) for s in seeds.spawn(len(self._laws))]
+
+    def draw(self, classes: NDArray[np.int64]) -> FloatArray:
+        """Sizes for jobs of the given classes."""
+        if len(self._laws) == 1:
+            return self._laws[0].sample(self._rngs[0], len(classes))
+        out = np.empty(len(classes))
+        for i, (law, rng) in enumerate(zip(self._laws, self._rngs, strict=True)):
+            mine = np.flatnonzero(classes == i)
+            out[mine] = law.sample(rng, len(mine))
+        return out
+
+
+class PoissonStream:
+    """Merged Poisson arrivals: one exponential gap and one coin a job."""
+
+    def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
+        gaps, coins, sizes = seeds.spawn(3)
+        self._gaps, self._coins = np.random.default_rng(gaps), np.random.default_rng(coins)
+        self._sizes = Sizes(workload, sizes)
+        self._mean_gap = 1.0 / workload.total_rate
+        self._bounds = np.cumsum(workload.rates)[:-1] / workload.total_rate
+        self._chunk = chunk
+        self._now = 0.0
+
+    def take(self) -> Chunk:
+        """The next jobs."""
+        times = self._gaps.standard_exponential(self._chunk)
+        times *= self._mean_gap
+        times[0] += self._now
+        np.cumsum(times, out=times)
+        self._now = float(times[-1])
+        classes = self._classes()
+        return Chunk(times, classes, self._sizes.draw(classes))
+
+    def _classes(self) -> NDArray[np.int64]:
+        if not len(self._bounds):
+            return np.zeros(self._chunk, dtype=np.int64)
+        coins = self._coins.random(self._chunk)
+        if len(self._bounds) > FEW:
+            return np.searchsorted(self._bounds, coins, side="right").astype(np.int64)
+        classes = np.zeros(self._chunk, dtype=np.int64)
+        for bound in self._bounds:
+            classes += coins >= bound
+        return classes
+
+
+class RenewalStream:
+    """Independent renewal processes, one a class, merged in time (ties in order of the classes)."""
+
+    def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
+        gaps, sizes = seeds.spawn(2)
+        self._laws = [c.arrivals.interval for c in workload.classes]
+        self._rngs = [np.random.default_rng(s) for s in gaps.spawn(len(self._laws))]
+        self._sizes = Sizes(workload, sizes)
+        shares = workload.rates / workload.total_rate
+        self._blocks = [max(16, int(chunk * share)) for share in shares]
+        self._pending: list[FloatArray] = [np.empty(0) for _ in self._laws]
+        self._ends = [0.0 for _ in self._laws]
+
+    def take(self) -> Chunk:
+        """The next jobs: all arrivals up to the time that every class is known to."""
+        behind = min(self._ends)
+        for i, end in enumerate(self._ends):
+            if end <= behind or not len(self._pending[i]):
+                self._extend(i)
+        horizon = min(self._ends)
+        ready = [times[times <= horizon] for times in self._pending]
+        self._pending = [times[len(taken) :] for times, taken in zip(self._pending, ready, strict=True)]
+        times = np.concatenate(ready)
+        classes = np.repeat(np.arange(len(ready), dtype=np.int64), [len(t) for t in ready])
+        order = np.argsort(times, kind="stable")
+        classes = classes[order]
+        return Chunk(times[order], classes, self._sizes.draw(classes))
+
+    def _extend(self, i: int) -> None:
+        gaps = self._laws[i].sample(self._rngs[i], self._blocks[i])
+        gaps[0] += self._ends[i]
+        more = np.cumsum(gaps)
+        self._ends[i] = float(more[-1])
+        self._pending[i] = np.concatenate([self._pending[i], more])
+
+
+class ArrayStream:
+    """Given jobs, in order of arrival: a trace, a test."""
+
+    def __init__(
+        self, times: FloatArray, classes: NDArray[np.int64], sizes: FloatArray, chunk: int = CHUNK
+    ) -> None:
+        self._all = Chunk(
+            np.ascontiguousarray(times, dtype=float),
+            np.ascontiguousarray(classes, dtype=np.int64),
+            np.ascontiguousarray(sizes, dtype=float),
+        )
+        self._chunk = chunk
+        self._next = 0
+
+    def take(self) -> Chunk:
+        """The next jobs."""
+        part = slice(self._next, self._next + self._chunk)
+        self._next += self._chunk
+        return Chunk(self._all.times[part], self._all.classes[part], self._all.sizes[part])

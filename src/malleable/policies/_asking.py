@@ -1,0 +1,32 @@
+"""A simulator program for policies that give only `allocate`: ask at every event, interpreted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.abi import AGE, CLASS, HELD, REMAINING, WEIGHT, JobProgram
+from malleable.jobs import Jobs
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray, Policy
+    from malleable.model import Workload
+
+
+def asking_program(policy: Policy, workload: Workload) -> JobProgram:
+    """A job rule that calls `policy.allocate`."""
+
+    def rule(jobs: FloatArray, n: float, _table: FloatArray, out: FloatArray) -> None:
+        present = Jobs(
+            workload=workload,
+            class_index=jobs[:, CLASS].astype(np.intp),
+            remaining=np.maximum(jobs[:, REMAINING], 0.0),
+            weight=jobs[:, WEIGHT].copy(),
+            age=jobs[:, AGE].copy(),
+            held=jobs[:, HELD].copy(),
+            ids=(),
+        )
+        out[:] = policy.allocate(present, n).cores
+
+    return JobProgram(rule, np.zeros(1))

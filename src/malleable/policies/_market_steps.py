@@ -1,0 +1,190 @@
+"""Spending whole steps: cores that do not divide evenly go to the most valuable steps that fit.
+
+A step is one core, or the next vertex of a speedup that is not concave. Plain functions that the engine
+compiles; the same procedure as `_purchase._fill`. A *set* is a run of jobs of one group with the same width,
+smallest remaining size first; raising only some of them leaves the others where they are, for good.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.abi import REMAINING
+from malleable.policies._rules import ascending
+from malleable.speedups._encoded import POINTS, PREAMBLE, ROW, START, TABLE, VERTICES, _segment, speed
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.jobs import IntArray
+
+WHAM, WORK = 0, 1
+"""What jobs minimise: (c + l·k)/s(k), or l·k − w·s(k)."""
+
+# A market's lines, one column a group.
+GROUP_CLASS, GROUP_WEIGHT, COUNT, LOW, HIGH = range(5)
+LINES = 5
+# What a table holds of each class beyond its speedup, after a header of four numbers.
+RATE, LEAST, MOST, LEAST_SPEED, CONCAVE, TIES = range(6)
+WIDTH_COLUMNS, HEADER = 6, 4
+# Lines of the sets.
+FIRST, SIZE, NARROW, WIDER, VALUE, AGE = range(6)
+SET_LINES = 6
+
+DUST = 1e-9
+STEEPEST = 1e300
+"""Stands for the value of a step along a ray through the origin."""
+
+
+def class_row(table: FloatArray, i: int) -> int:
+    """Where the row of class i begins."""
+    return int(table[1]) + HEADER + WIDTH_COLUMNS * i
+
+
+def step_value(table: FloatArray, i: int, weight: float, low: float, high: float, kind: int) -> float:
+    """The price below which a job prefers `high` to `low` cores."""
+    s, faster = speed(table, i, low), speed(table, i, high)
+    run = high * s - low * faster if kind == WHAM else high - low
+    rise = weight * (faster - s)
+    return rise / run if run * STEEPEST > rise else STEEPEST
+
+
+def next_width(table: FloatArray, i: int, width: float) -> float:
+    """The next width above this one that some price selects; the same width where there is none."""
+    own, row = class_row(table, i), PREAMBLE + ROW * i
+    if table[own + CONCAVE] != 0.0 or int(table[row]) != TABLE:
+        return max(min(width + 1.0, float(table[own + MOST])), width)
+    vertices = int(table[row + VERTICES])
+    widths = int(table[row + START]) + 2 * int(table[row + POINTS])
+    following = _segment(table, widths, vertices, width) + 1
+    return float(table[widths + following]) if following < vertices else width
+
+
+def spend(
+    jobs: FloatArray,
+    table: FloatArray,
+    market: FloatArray,
+    groups: int,
+    member: IntArray,
+    queue: IntArray,
+    served: int,
+    spare: float,
+    kind: int,
+    out: FloatArray,
+) -> None:
+    """Raise the served jobs from their group's quantity by the most valuable steps that fit, then in part."""
+    order, sets, entries = _sets(jobs, table, market, groups, member, queue, served, kind)
+    stuck = np.empty((2, served), np.int64)
+    waiting = 0
+    while spare > DUST:
+        best = -1
+        for g in range(groups):
+            if sets[WIDER, g] > sets[NARROW, g] and (
+                best < 0
+                or sets[VALUE, g] > sets[VALUE, best]
+                or (sets[VALUE, g] == sets[VALUE, best] and sets[AGE, g] < sets[AGE, best])
+            ):
+                best = g
+        if best < 0:
+            break
+        i, weight = int(market[GROUP_CLASS, best]), float(market[GROUP_WEIGHT, best])
+        first, size, wider = int(sets[FIRST, best]), int(sets[SIZE, best]), float(sets[WIDER, best])
+        step = wider - float(sets[NARROW, best])
+        lucky = size if size * step <= spare + DUST else int((spare + DUST) / step)
+        for position in range(first + lucky, first + size):
+            out[order[position]] = sets[NARROW, best]
+        if lucky < size:
+            stuck[0, waiting], stuck[1, waiting] = best, order[first + lucky]
+            waiting += 1
+        spare -= lucky * step
+        entries += 1
+        sets[SIZE, best], sets[NARROW, best], sets[AGE, best] = lucky, wider, entries
+        wider = next_width(table, i, wider) if lucky > 0 else wider
+        sets[WIDER, best] = wider
+        if wider > sets[NARROW, best]:
+            sets[VALUE, best] = step_value(table, i, weight, float(sets[NARROW, best]), wider, kind)
+    for g in range(groups):
+        for position in range(int(sets[FIRST, g]), int(sets[FIRST, g]) + int(sets[SIZE, g])):
+            out[order[position]] = sets[NARROW, g]
+    if spare > DUST:
+        _give_rest(table, market, stuck, waiting, spare, kind, out)
+
+
+def _sets(
+    jobs: FloatArray,
+    table: FloatArray,
+    market: FloatArray,
+    groups: int,
+    member: IntArray,
+    queue: IntArray,
+    served: int,
+    kind: int,
+) -> tuple[IntArray, FloatArray, int]:
+    """The served jobs group by group, smallest first, and one set a group."""
+    order, keys = np.empty(served, np.int64), np.empty(served)
+    sets = np.empty((SET_LINES, groups))
+    first = 0
+    for g in range(groups):
+        sets[FIRST, g], sets[SIZE, g], sets[AGE, g] = first, 0.0, g
+        sets[NARROW, g] = sets[WIDER, g] = sets[VALUE, g] = 0.0
+        if market[COUNT, g] > 0.0:
+            first += int(market[COUNT, g])
+            i, width = int(market[GROUP_CLASS, g]), float(market[LOW, g])
+            wider = next_width(table, i, width)
+            sets[NARROW, g], sets[WIDER, g] = width, wider
+            if wider > width:
+                sets[VALUE, g] = step_value(table, i, float(market[GROUP_WEIGHT, g]), width, wider, kind)
+    for position in range(served):
+        keys[position] = jobs[queue[position], REMAINING]
+    smallest_first = ascending(keys)
+    by_class = True
+    for g in range(groups):
+        by_class = by_class and market[GROUP_CLASS, g] == g
+    if not by_class:
+        _rank(market, member, queue, smallest_first, sets)
+    for position in range(served):
+        job = queue[smallest_first[position]]
+        g = member[job]
+        order[int(sets[FIRST, g]) + int(sets[SIZE, g])] = job
+        sets[SIZE, g] += 1.0
+    return order, sets, groups
+
+
+def _rank(
+    market: FloatArray, member: IntArray, queue: IntArray, smallest_first: IntArray, sets: FloatArray
+) -> None:
+    """Where every job is a group of its own, the lower class, weight and size count as the older set."""
+    served = smallest_first.shape[0]
+    order, keys = np.empty(served, np.int64), np.empty(served)
+    for position in range(served):
+        order[position] = member[queue[smallest_first[position]]]
+    for line in (GROUP_WEIGHT, GROUP_CLASS):
+        for position in range(served):
+            keys[position] = market[line, order[position]]
+        by_key = ascending(keys)
+        order = order[by_key]
+    for position in range(served):
+        sets[AGE, order[position]] = position
+
+
+def _give_rest(
+    table: FloatArray,
+    market: FloatArray,
+    stuck: IntArray,
+    waiting: int,
+    spare: float,
+    kind: int,
+    out: FloatArray,
+) -> None:
+    """Give what is less than any whole step to the job that gains most from it, if one gains."""
+    best, job = -math.inf, -1
+    for entry in range(waiting):
+        g, candidate = stuck[0, entry], stuck[1, entry]
+        i, width = int(market[GROUP_CLASS, g]), float(out[candidate])
+        value = step_value(table, i, float(market[GROUP_WEIGHT, g]), width, width + spare, kind)
+        if value > best and speed(table, i, width + spare) > speed(table, i, width):
+            best, job = value, candidate
+    if job >= 0:
+        out[job] += spare

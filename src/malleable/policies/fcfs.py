@@ -1,0 +1,34 @@
+"""FCFS-n: one core each in order of arrival, so GI/GI/n when nobody uses more than one core."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from malleable.policies._purchase import DUST
+from malleable.policies._rules import JobRule
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+
+
+def fcfs(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:  # noqa: ARG001
+    """One core each for the ⌊cores⌋ earliest arrivals."""
+    out[:] = 0.0
+    for j in range(min(jobs.shape[0], math.floor(cores + DUST))):
+        out[j] = 1.0
+
+
+@dataclass(frozen=True)
+class Fcfs(JobRule):
+    """FCFS-n: one core each, first come first served."""
+
+    rule = staticmethod(fcfs)
+    uses_speedups: ClassVar[bool] = False
+
+    def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - it needs no table
+        return np.zeros(1)

@@ -1,0 +1,88 @@
+"""Fixed width: every job of a class runs on the same number of cores from start to end, FCFS.
+
+One shared pool: jobs start in order of arrival; the first that does not fit waits and holds back those behind
+it. Separate pools (`shared=false`): the cores are divided among the classes in proportion to what they use,
+r_i = load_i·k_i/s_i(k_i), which makes ⌊n r_i/(Σr·k_i)⌋ slots for class i, never lent to another. A width
+above n is cut to n. Running jobs are never interrupted or resized in either form.
+
+FW-CAM is the choice of widths that is optimal in the mean field; this policy takes them as given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from annotated_types import Ge, Lt, MinLen
+
+from malleable.engine.abi import CLASS
+from malleable.errors import InfeasibleError, ParameterError
+from malleable.policies._purchase import DUST
+from malleable.policies._rules import JobRule
+from malleable.spec import INFINITY
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+
+Width = Annotated[float, Ge(1), Lt(INFINITY)]
+
+
+def fixed_width(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """Widths by arrival; table: shared or not, then width and slots of each class."""
+    out[:] = 0.0
+    shared, classes = table[0] == 1.0, (table.shape[0] - 1) // 2
+    slots = table[1 + classes :].copy()
+    spare = cores
+    for j in range(jobs.shape[0]):
+        i = int(jobs[j, CLASS])
+        width = table[1 + i]
+        if shared and width > spare + DUST:
+            break
+        if slots[i] >= 1.0:
+            slots[i] -= 1.0
+            out[j] = width
+            spare -= width
+
+
+@dataclass(frozen=True)
+class FixedWidth(JobRule):
+    """Fixed width: every class on a given number of cores, FCFS, in one shared pool or one a class."""
+
+    widths: Width | Annotated[tuple[Width, ...], MinLen(1)] = 2.0
+    shared: bool = True
+
+    rule = staticmethod(fixed_width)
+    uses_speedups: ClassVar[bool] = False
+
+    def prepare(self, workload: Workload, cores: float) -> FloatArray:
+        widths = np.minimum(self._widths(workload), cores)
+        slots = np.full(len(widths), np.inf) if self.shared else slots_of(workload, widths, cores)
+        return np.concatenate([[float(self.shared)], widths, slots])
+
+    def _widths(self, workload: Workload) -> FloatArray:
+        classes = len(workload.classes)
+        if not isinstance(self.widths, tuple):
+            return np.full(classes, float(self.widths))
+        if len(self.widths) != classes:
+            raise ParameterError(
+                f"there are {len(self.widths)} widths for {classes} classes",
+                "give one number for all classes, or one a class such as widths=4/2/8",
+                ("fixed-width", "widths"),
+            )
+        return np.array(self.widths, dtype=float)
+
+
+def slots_of(workload: Workload, widths: FloatArray, cores: float) -> FloatArray:
+    """Slots of each class when the cores are divided in proportion to use."""
+    speeds = np.array([float(s(k)) for s, k in zip(workload.speedups, widths, strict=True)])
+    used = workload.loads * widths / speeds
+    slots = np.floor(cores * used / used.sum() / widths + DUST)
+    if not slots.all():
+        name = workload.class_names[int(np.argmin(slots))]
+        raise InfeasibleError(
+            f"fixed-width: class {name!r} gets no slot out of {cores:g} cores",
+            "give more cores or smaller widths, or use shared=true",
+        )
+    return np.asarray(slots, dtype=float)

@@ -1,0 +1,141 @@
+"""Sia with one resource (Jayaram Subramanya et al. 2023): a multiple-choice knapsack of goodputs.
+
+Every period each job gets one of the widths 1, 2, 4, … ≤ n, or none, so as to
+
+    minimise Σ A_jk·x_jk + 1.1·Σ_j (1 − Σ_k x_jk)    with Σ k·x_jk ≤ n,    A_jk = round(G_jk^p, 2), p = −½
+
+where G_jk = s_j(k) is the goodput relative to one core, times the factor of `policies._restarts` if the job
+would be resized. Rounding makes the costs whole numbers of hundredths, so that dynamic programming over cores
+is exact. Ties favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core takes the
+place of the table; what it leaves unspent is less than one job's step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from annotated_types import Ge, Lt
+
+from malleable.engine.abi import CLASS, HELD
+from malleable.policies._purchase import DUST
+from malleable.policies._restarts import CELLS, PRICES, Restarting, change_factor
+from malleable.policies._rules import table_of
+from malleable.spec import Positive
+from malleable.speedups._encoded import encode, speed
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+
+OWN_FAIRNESS, OWN_RESTART, OWN_IDLE = 0, 1, 2
+"""Where the rule's own numbers stand behind the encoded speedups."""
+NEVER = 1e15
+"""The cost of a choice that a job does not have."""
+
+
+def sia(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """The cheapest choice of widths."""
+    size, n = jobs.shape[0], math.floor(cores + DUST)
+    out[:] = 0.0
+    if size == 0:
+        return
+    levels = 1
+    while 1 << levels <= n:
+        levels += 1
+    costs = np.empty((size, levels))
+    enough = 0
+    for j in range(size):
+        enough += cost_row(jobs, j, table, costs)
+    n = min(n, enough)
+    if size * (n + 1.0) <= CELLS:
+        pack_exactly(n, costs, table[int(table[1]) + OWN_IDLE], out)
+    else:
+        pack_by_price(n, costs, table[int(table[1]) + OWN_IDLE], out)
+
+
+def cost_row(jobs: FloatArray, j: int, table: FloatArray, costs: FloatArray) -> int:
+    """100·A of each width of job j; returns the width it would like best."""
+    own, i = int(table[1]), int(jobs[j, CLASS])
+    factor = change_factor(jobs, j, table[own + OWN_RESTART])
+    liked = 0
+    for level in range(costs.shape[1]):
+        k = float(1 << level)
+        goodput = speed(table, i, k) * (1.0 if k == jobs[j, HELD] else factor)
+        costs[j, level] = NEVER
+        if goodput > 0.0:
+            costs[j, level] = min(math.floor(100.0 * goodput ** table[own + OWN_FAIRNESS] + 0.5), NEVER)
+        if costs[j, level] < costs[j, liked]:
+            liked = level
+    return 1 << liked
+
+
+def pack_exactly(n: int, costs: FloatArray, idle: float, out: FloatArray) -> None:
+    """Dynamic programming over cores, job by job; level −1 is no cores at all."""
+    size, levels = costs.shape
+    best, after = np.zeros(n + 1), np.empty(n + 1)
+    choice = np.empty((size, n + 1), np.int8)
+    for j in range(size):
+        for r in range(n + 1):
+            after[r], choice[j, r] = best[r] + idle, -1
+        for level in range(levels):
+            k, cost = 1 << level, costs[j, level]
+            for r in range(k, n + 1):
+                if best[r - k] + cost < after[r]:
+                    after[r], choice[j, r] = best[r - k] + cost, level
+        best, after = after, best
+    r = n
+    for j in range(size - 1, -1, -1):
+        if choice[j, r] >= 0:
+            k = 1 << int(choice[j, r])
+            out[j] = float(k)
+            r -= k
+
+
+def pack_by_price(n: int, costs: FloatArray, idle: float, out: FloatArray) -> None:
+    """The lowest price per core at which the cores suffice, then steps to the next choice where they fit."""
+    size = costs.shape[0]
+    low, high = 1e-9, idle + 1.0
+    for _ in range(PRICES):
+        price, used = math.sqrt(low * high), 0.0
+        for j in range(size):
+            used += liked_width(costs, j, idle, price)
+        if used > n:
+            low = price
+        else:
+            high = price
+    spare = float(n)
+    for j in range(size):
+        out[j] = liked_width(costs, j, idle, high)
+        spare -= out[j]
+    for j in range(size):
+        k = liked_width(costs, j, idle, low)
+        if out[j] < k <= out[j] + spare:
+            spare -= k - out[j]
+            out[j] = k
+
+
+def liked_width(costs: FloatArray, j: int, idle: float, price: float) -> float:
+    """The width of job j that minimises cost plus rent, 0 for none."""
+    width, least = 0.0, idle
+    for level in range(costs.shape[1]):
+        k = float(1 << level)
+        if costs[j, level] + price * k < least:
+            width, least = k, costs[j, level] + price * k
+    return width
+
+
+@dataclass(frozen=True)
+class Sia(Restarting):
+    """Sia: widths 1, 2, 4, … every `period` by a knapsack of goodputs; a resize costs `restart`."""
+
+    fairness: Annotated[float, Ge(-10), Lt(0)] = -0.5
+    idle: Positive = 1.1
+
+    rule = staticmethod(sia)
+
+    def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - the rule is given n
+        own = [self.fairness, self.timing(workload).pause, float(np.floor(100.0 * self.idle + 0.5))]
+        return table_of(encode(workload.speedups), own)

@@ -1,0 +1,267 @@
+"""Simulate a policy, or compare several on the same jobs.
+
+`simulate` runs until the jobs are through, the precision is reached, or somebody presses Ctrl-C; whatever
+was done is returned, labelled for what it is. Replications and sweeps are spread over processes (or any
+`concurrent.futures.Executor`); a task is its settings and seed, so results do not depend on the spreading.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from malleable.contracts import Policy
+from malleable.engine.run import Outcome, Run
+from malleable.errors import InfeasibleError, MalleableError, ParameterError, PolicyError, PolicyRaisedError
+from malleable.model import Workload, checked_cores, load_workload
+from malleable.policies._asking import asking_program
+from malleable.results import Comparison, Result, Status, summarise
+from malleable.spreading import spread
+from malleable.statistics import reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    from malleable.engine.abi import ClassProgram, JobProgram
+
+DEFAULT_JOBS = 1_000_000
+MOST_JOBS = 1_000_000_000
+"""Where a run with a precision but no number of jobs gives up."""
+FIRST_STAGE = 1 << 17
+GROWTH = 1.5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run: everything but what is run."""
+
+    jobs: int | None = None
+    seed: int = 0
+    replications: int = 1
+    precision: float | None = None
+    warmup: int | None = None
+    confidence: float = 0.95
+    interpreted: bool = False
+    widths: bool = False
+    allow_unstable: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "replications"):
+            value: Any = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name in ("seed", "warmup"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 0):
+                raise ParameterError(f"{name} must be a whole number of at least 0, got {value!r}")
+        if self.precision is not None and not 0.0 < self.precision < 1.0:
+            raise ParameterError(
+                f"precision must lie between 0 and 1, got {self.precision!r}", "0.01 means ±1 %"
+            )
+
+    @property
+    def most_jobs(self) -> int:
+        """Where the run ends at the latest."""
+        if self.jobs is not None:
+            return self.jobs
+        return DEFAULT_JOBS if self.precision is None else MOST_JOBS
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run, complete in itself: what a worker needs and nothing else."""
+
+    workload: Workload
+    cores: float
+    policy: Policy
+    label: str
+    settings: Settings
+    seed: int
+
+
+def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+    """The policy's own program, or one that asks its `allocate` at every event."""
+    return policy.program(workload, cores) or asking_program(policy, workload)
+
+
+@contextmanager
+def naming(policy: Policy, label: str) -> Iterator[None]:
+    """Have errors name the policy; what a user's own policy raises is shown to them as it was raised."""
+    try:
+        yield
+    except PolicyError as error:
+        raise (error if label in error.sentence else error.within(label)) from None
+    except MalleableError:
+        raise
+    except Exception as error:
+        if type(policy).__module__.startswith("malleable.") and not hasattr(policy, "function"):
+            raise
+        raise PolicyRaisedError.of(label, error) from error
+
+
+def run_task(task: Task, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    """Carry out one task in this process; `progress(done, aim)` is told numbers of jobs."""
+    with naming(task.policy, task.label):
+        return _run(task, progress)
+
+
+def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
+    settings = task.settings
+    precision, most = settings.precision, settings.most_jobs
+    aim = most if precision is None else min(most, FIRST_STAGE)
+    run = Run(
+        task.workload,
+        task.cores,
+        program(task.policy, task.workload, task.cores),
+        jobs=aim,
+        source=task.seed,
+        name=task.label,
+        interpreted=settings.interpreted,
+        widths=settings.widths,
+    )
+    while True:
+        run.extend(aim, None if progress is None else partial(_told, progress, aim))
+        if precision is None or run.jobs >= most or run.interrupted:
+            break
+        so_far = _result(task, [run.outcome()])
+        if reached(so_far.cost, precision):
+            break
+        aim = min(most, _enough(run.jobs, so_far, precision))
+    return run.outcome()
+
+
+def _told(progress: Callable[[int, int], None], aim: int, done: int) -> None:
+    progress(done, aim)
+
+
+def _enough(jobs: int, so_far: Result, precision: float) -> int:
+    """How many jobs should do, judging by the interval so far: half-widths fall with the root of the run."""
+    relative = so_far.cost.relative_half_width
+    factor = 1.1 * (relative / precision) ** 2 if math.isfinite(relative) else 4.0
+    return int(jobs * min(max(factor, GROWTH), 4.0))
+
+
+def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
+    """The result of the replications that there are; some are missing after Ctrl-C."""
+    settings = task.settings
+    done = {task.seed + r: outcome for r, outcome in enumerate(outcomes) if _usable(outcome)}
+    stopped = len(done) < len(outcomes) or any(outcome.interrupted for outcome in done.values())
+    return summarise(
+        [outcome.records for outcome in done.values()],
+        workload=task.workload,
+        cores=task.cores,
+        policy=task.label,
+        seed=list(done),
+        jobs=sum(outcome.jobs for outcome in done.values()),
+        warmup=settings.warmup,
+        confidence=settings.confidence,
+        events=sum(outcome.events for outcome in done.values()),
+        seconds=sum(outcome.seconds for outcome in done.values()),
+        status=Status.INTERRUPTED if stopped else Status.COMPLETE,
+        precision=settings.precision,
+    )
+
+
+def _usable(outcome: Outcome | None) -> TypeGuard[Outcome]:
+    """Whether the task got as far as one record."""
+    return outcome is not None and outcome.records.size > 0
+
+
+def simulate(
+    workload: Workload | str | Path,
+    cores: float,
+    policy: Policy | str | Callable[..., Any] = "wham",
+    *,
+    load: float | None = None,
+    jobs: int | None = None,
+    seed: int = 0,
+    replications: int = 1,
+    precision: float | None = None,
+    warmup: int | None = None,
+    confidence: float = 0.95,
+    interpreted: bool = False,
+    widths: bool = False,
+    allow_unstable: bool = False,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Cost and response times of a policy, with intervals, beside the lower bound.
+
+    With `precision` the run goes on until the relative half-width of the cost is met, up to `jobs` jobs.
+    `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours).
+    """
+    settings = Settings(
+        jobs, seed, replications, precision, warmup, confidence, interpreted, widths, allow_unstable
+    )
+    task = _task(workload, cores, policy, load, settings)
+    outcomes = spread(run_task, _replicated(task), executor, progress)
+    if not any(map(_usable, outcomes)):
+        raise KeyboardInterrupt
+    return _result(task, outcomes)
+
+
+def compare(
+    workload: Workload | str | Path,
+    cores: float | Sequence[float],
+    policies: Sequence[Policy | str | Callable[..., Any]],
+    *,
+    load: float | None = None,
+    baseline: str | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Several policies on the same jobs, at one or several numbers of cores, with paired differences.
+
+    `settings` are those of `simulate`; differences are taken from the first policy, or from `baseline`.
+    """
+    grid = [cores] if isinstance(cores, int | float | str) else list(cores)
+    if not policies or not grid:
+        raise ParameterError("there is nothing to compare", "name at least one policy and number of cores")
+    common = Settings(**settings)
+    tasks = [_task(workload, n, policy, load, common) for n in grid for policy in policies]
+    outcomes = iter(
+        spread(run_task, [one for task in tasks for one in _replicated(task)], executor, progress)
+    )
+    results = []
+    for task in tasks:
+        mine = list(islice(outcomes, common.replications))
+        if any(map(_usable, mine)):
+            results.append(_result(task, mine))
+    if not results:
+        raise KeyboardInterrupt
+    done = {result.policy for result in results}
+    # After Ctrl-C the baseline may be missing; then the first policy stands in for it.
+    return Comparison.of(results, None if len(results) < len(tasks) and baseline not in done else baseline)
+
+
+def _replicated(task: Task) -> list[Task]:
+    """The task once for each replication, with seeds that follow one another."""
+    return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
+
+
+def _task(
+    workload: Workload | str | Path, cores: float, policy: Any, load: float | None, settings: Settings
+) -> Task:
+    """Check everything before anything runs."""
+    n = checked_cores(cores)
+    if n != math.floor(n):
+        raise ParameterError(f"the simulator needs a whole number of cores, got {cores!r}")
+    described = (workload if isinstance(workload, Workload) else load_workload(workload)).at(n, load)
+    if not settings.allow_unstable and described.load(n) >= 1.0:
+        least = math.floor(described.total_load) + 1
+        raise InfeasibleError(
+            f"load {described.load(n):.4g}: work for {described.total_load:.4g} of {n:g} cores arrives",
+            f"use at least {least} cores, or --allow-unstable (allow_unstable=True) for a finite horizon",
+        )
+    chosen = Policy.of(policy)
+    label = policy if isinstance(policy, str) else getattr(policy, "__name__", chosen.kind.replace("_", "-"))
+    with naming(chosen, label):
+        program(chosen, described, n)
+    return Task(described, n, chosen, label, settings, settings.seed)
