@@ -34,7 +34,7 @@ format: $(STAMP)  ## let ruff format and mend
 	$(BIN)/ruff format .
 
 bench: $(STAMP)  ## time the hot paths on this machine, as ratios within one run
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(STAMP)  ## regenerate the reference pages from the code
 	$(BIN)/python docs/generate.py

@@ -29,7 +29,17 @@ for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"):
 from typer.testing import CliRunner  # noqa: E402 - after the environment
 
 import malleable  # noqa: E402
-from malleable import catalog, contracts, describe, errors, job_files, model  # noqa: E402
+from malleable import (  # noqa: E402
+    catalog,
+    contracts,
+    describe,
+    errors,
+    job_files,
+    model,
+    ray_executor,
+    results,
+    statistics,
+)
 from malleable.cli import app  # noqa: E402
 from malleable.theory import exact, fixed_width, meanfield, queues, refined, relaxed, whittle  # noqa: E402
 
@@ -143,7 +153,18 @@ def _plain(value: Any) -> str:
 
 # --- api.md -----------------------------------------------------------------------------------------------
 
-RETURNED = (relaxed.Bound, relaxed.ClassBound, contracts.Allocation, refined.Refined)
+RETURNED = (
+    relaxed.Bound,
+    relaxed.ClassBound,
+    contracts.Allocation,
+    refined.Refined,
+    results.ClassResult,
+    results.Difference,
+    results.Status,
+    statistics.Estimate,
+    statistics.Percentiles,
+    statistics.Controls,
+)
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (fixed_width, ("plan", "FixedWidthPlan", "Pool")),
     (whittle, ("optimal_action", "whittle_index", "indexability", "Indexability")),
@@ -174,6 +195,8 @@ def api() -> str:
         *returned,
         "## Job files\n\nFrom `malleable.job_files`.",
         *files,
+        "## Executors\n\nFrom `malleable.ray_executor`, with the extra `malleable[ray]`.",
+        _entry("RayExecutor", ray_executor.RayExecutor),
         "## Theory\n\nFrom the modules of `malleable.theory`.",
         *theory,
         "## Extension points\n\nFrom `malleable.contracts`; [CONTRIBUTING](../../CONTRIBUTING.md) shows how "

@@ -225,7 +225,9 @@ def jobs_of(
     age = draw(st.permutations([float(i) for i in range(size)]))
     weight = None
     if weights and draw(st.booleans()):
-        weight = draw(st.lists(numbers(1e-6, 1e6), min_size=size, max_size=size))
+        # Three digits, so that weights are equal or clearly different.
+        digits = numbers(1e-6, 1e6).map(lambda x: float(f"{x:.3g}"))
+        weight = draw(st.lists(digits, min_size=size, max_size=size))
     return Jobs.of(workload, classes, remaining, age=age, weight=weight)
 
 

@@ -19,19 +19,27 @@ if TYPE_CHECKING:
     from malleable.model import Workload as Workload
     from malleable.model import load_workload as load_workload
     from malleable.model import paper_workload as paper_workload
+    from malleable.results import Comparison as Comparison
+    from malleable.results import Result as Result
+    from malleable.simulation import compare as compare
+    from malleable.simulation import simulate as simulate
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Comparison": "results",
     "JobClass": "model",
     "Jobs": "jobs",
     "MalleableError": "errors",
+    "Result": "results",
     "Workload": "model",
     "allocate": "api",
     "bound": "api",
+    "compare": "simulation",
     "load_workload": "model",
     "mean_field": "api",
     "paper_workload": "model",
+    "simulate": "simulation",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - sorted() returns a list
 

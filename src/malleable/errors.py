@@ -7,7 +7,9 @@ hint on one line each and exits with status 1. A traceback therefore always mean
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Self
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,8 +72,38 @@ class PolicyError(MalleableError, RuntimeError):
     """A policy broke the rules: it gave out cores that do not exist, or numbers that are none."""
 
 
+class PolicyRaisedError(PolicyError):
+    """A user's own policy raised an error; `trace` is its traceback, from their code on."""
+
+    trace: str = ""
+
+    @classmethod
+    def of(cls, label: str, error: BaseException) -> Self:
+        """Blame a policy for what it raised."""
+        made = cls(f"the policy {label} raised {type(error).__name__}: {error!s:.200}", "mend the policy")
+        made.trace = _trace(error)
+        return made
+
+    def __reduce__(self) -> Any:
+        return (*super().__reduce__(), {"trace": self.trace})
+
+
+class ExecutionError(MalleableError, RuntimeError):
+    """The work could not be carried out: a worker died, or there is no cluster to send it to."""
+
+
 class UnsupportedError(MalleableError, TypeError):
     """The question is sound, but this policy or workload has no answer to it."""
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback as text, from the first frame outside this package on."""
+    package = str(Path(__file__).parent)
+    frames = error.__traceback__
+    inner = frames
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(package):
+        inner = inner.tb_next
+    return "".join(traceback.format_exception(type(error), error, inner or frames))
 
 
 def format_path(path: Iterable[str | int]) -> str:

@@ -15,8 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from malleable import __version__
-from malleable.cli import allocate, bound, list_kinds, meanfield
-from malleable.errors import MalleableError
+from malleable.cli import allocate, bound, compare, list_kinds, meanfield, simulate
+from malleable.errors import MalleableError, PolicyRaisedError
 
 
 class _Verbs(TyperGroup):
@@ -45,6 +45,8 @@ app = typer.Typer(
 app.command("bound")(bound.command)
 app.command("allocate")(allocate.command)
 app.command("meanfield")(meanfield.command)
+app.command("simulate")(simulate.command)
+app.command("compare")(compare.command)
 app.command("list")(list_kinds.command)
 
 
@@ -73,6 +75,8 @@ def main() -> None:
     try:
         app()
     except MalleableError as error:
+        if isinstance(error, PolicyRaisedError):
+            typer.echo(error.trace, err=True, nl=False)
         typer.echo(f"error: {error.sentence}", err=True)
         if error.hint:
             typer.echo(f"hint: {error.hint}", err=True)

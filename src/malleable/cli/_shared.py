@@ -31,6 +31,9 @@ PolicyOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
+EXAMPLES = {"cores": "64", "load": "0.25", "precision": "0.01", "confidence": "0.95"}
+
+
 def number(text: str, name: str) -> float:
     """Read a number ourselves, so that a wrong one is an error of ours with a hint, like any other."""
     from malleable.errors import ParameterError
@@ -40,9 +43,22 @@ def number(text: str, name: str) -> float:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        example = {"cores": "64", "load": "0.25"}.get(name, "1")
+        example = EXAMPLES.get(name, "1")
         raise ParameterError(f"{name} must be a number, got {text!r}", f"for example --{name} {example}")
     return value
+
+
+def whole(text: str, name: str, example: str) -> int:
+    """Read a whole number; 1e6 and 1_000_000 are ways to write one."""
+    from malleable.errors import ParameterError
+
+    try:
+        value = float(text)
+        if value.is_integer():
+            return int(text) if text.lstrip("+-").isdigit() else int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise ParameterError(f"{name} must be a whole number, got {text!r}", f"for example --{name} {example}")
 
 
 def scaled_workload(source: str, cores: str, load: str | None) -> tuple[Workload, float]:

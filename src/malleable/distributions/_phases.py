@@ -40,8 +40,15 @@ def moment(p: FloatArray, Q: FloatArray, order: int) -> float:
 
 
 def choose(rng: np.random.Generator, p: FloatArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Draw `size` phases with probabilities p, whose sum may be off 1 by rounding."""
-    return rng.choice(len(p), size, p=p / p.sum())
+    """Draw `size` phases with probabilities p, whose sum may be off 1 by rounding.
+
+    One comparison a phase is several times faster than a search, and phases are few.
+    """
+    coins = rng.random(size)
+    phases = np.zeros(size, dtype=np.int16)
+    for edge in np.cumsum(p)[:-1] / p.sum():
+        phases += coins >= edge
+    return phases.astype(np.int64)
 
 
 def serial(rates: FloatArray, onward: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -42,7 +42,9 @@ class Hyperexponential(Distribution):
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         phase = _phases.choose(rng, np.array(self.probabilities), size)
-        return rng.exponential(1.0 / np.array(self.rates)[phase], size)
+        draws = rng.standard_exponential(size)
+        draws *= np.take(1.0 / np.array(self.rates), phase)
+        return draws
 
     def scaled(self, factor: float) -> Hyperexponential:
         return Hyperexponential(self.probabilities, tuple(rate / factor for rate in self.rates))

@@ -4,8 +4,7 @@
 2p (its minimum) and 2p+1 (its maximum), and the interval of a node contains those of its children. So both
 the next job to finish and the one with the most work left are at the root. `waiting[i]` is an ordinary
 binary heap by remaining size, or a ring (first in, first out). A job is a row (key, arrival, size, id);
-waiting rows also carry the class. Equal keys are ordered by id, so that the latest of them counts as the
-longest and is the first to make way.
+waiting rows also carry the class.
 """
 
 from __future__ import annotations
@@ -20,8 +19,29 @@ WAITING_FIELDS = 5
 
 @inlined
 def before(key: float, identity: float, other_key: float, other_identity: float) -> bool:
-    """Whether a job stands before another: by key, then by arrival."""
+    """Whether a waiting job stands before another: by key, then by arrival."""
     return key < other_key or (key == other_key and identity < other_identity)
+
+
+@inlined
+def put_latest_last(h: Any, i: int, size: int) -> None:
+    """Have the latest of the jobs with the largest key at the root of class i's interval heap.
+
+    The heap orders keys only. Jobs with equal keys may change places, and one that equals the root's maximum
+    has such a job at the root's minimum or in one of its children.
+    """
+    last = 1 if size > 1 else 0
+    key = h[i, last, 0]
+    tied = size > 1 and h[i, 0, 0] == key
+    for child in range(2, min(size, 6)):
+        tied = tied or h[i, child, 0] == key
+    if tied:
+        for j in range(size):
+            if h[i, j, 0] == key and h[i, j, 3] > h[i, last, 3]:
+                for f in range(1, 4):
+                    t = h[i, j, f]
+                    h[i, j, f] = h[i, last, f]
+                    h[i, last, f] = t
 
 
 @inlined
@@ -33,20 +53,19 @@ def push(  # noqa: C901 - a push to either side
     low_side = True
     if hole & 1:
         # A partner exists in the same node: the smaller one becomes the node's minimum.
-        low_side = before(key, identity, h[i, hole - 1, 0], h[i, hole - 1, 3])
+        low_side = key < h[i, hole - 1, 0]
         if low_side:
             for f in range(4):
                 h[i, hole, f] = h[i, hole - 1, f]
             hole -= 1
     elif hole > 1:
         # A new node: it belongs to the high side only if it exceeds the interval of its parent.
-        top = (((hole >> 1) - 1) & ~1) + 1
-        low_side = before(key, identity, h[i, top, 0], h[i, top, 3])
+        low_side = key <= h[i, (((hole >> 1) - 1) & ~1) + 1, 0]
     if low_side:
         while hole > 1:
             parent = ((hole >> 1) - 1) >> 1
             up = 2 * parent
-            if before(h[i, up, 0], h[i, up, 3], key, identity):
+            if key >= h[i, up, 0]:
                 break
             for f in range(4):
                 h[i, hole, f] = h[i, up, f]
@@ -55,7 +74,7 @@ def push(  # noqa: C901 - a push to either side
         while hole > 1:
             parent = ((hole >> 1) - 1) >> 1
             up = 2 * parent + 1
-            if before(key, identity, h[i, up, 0], h[i, up, 3]):
+            if key <= h[i, up, 0]:
                 break
             for f in range(4):
                 h[i, hole, f] = h[i, up, f]
@@ -78,7 +97,7 @@ def pop_min(h: Any, i: int, size: int) -> None:
         hole = 0
         while True:
             # The job to place may exceed the node's maximum: then they change places.
-            if hole + 1 < last and before(h[i, hole + 1, 0], h[i, hole + 1, 3], key, identity):
+            if hole + 1 < last and h[i, hole + 1, 0] < key:
                 t = key
                 key = h[i, hole + 1, 0]
                 h[i, hole + 1, 0] = t
@@ -94,9 +113,9 @@ def pop_min(h: Any, i: int, size: int) -> None:
             child = 2 * hole + 2
             if child >= last:
                 break
-            if child + 2 < last and before(h[i, child + 2, 0], h[i, child + 2, 3], h[i, child, 0], h[i, child, 3]):
+            if child + 2 < last and h[i, child + 2, 0] < h[i, child, 0]:
                 child += 2
-            if before(key, identity, h[i, child, 0], h[i, child, 3]):
+            if h[i, child, 0] >= key:
                 break
             for f in range(4):
                 h[i, hole, f] = h[i, child, f]
@@ -119,7 +138,7 @@ def pop_max(h: Any, i: int, size: int) -> None:
         hole = 1
         while True:
             # The job to place may fall short of the node's minimum: then they change places.
-            if hole < last and before(key, identity, h[i, hole - 1, 0], h[i, hole - 1, 3]):
+            if hole < last and key < h[i, hole - 1, 0]:
                 t = key
                 key = h[i, hole - 1, 0]
                 h[i, hole - 1, 0] = t
@@ -140,9 +159,9 @@ def pop_max(h: Any, i: int, size: int) -> None:
             right = left + 2
             if right < last:
                 other = right + 1 if right + 1 < last else right
-                if before(h[i, child, 0], h[i, child, 3], h[i, other, 0], h[i, other, 3]):
+                if h[i, other, 0] > h[i, child, 0]:
                     child = other
-            if before(h[i, child, 0], h[i, child, 3], key, identity):
+            if h[i, child, 0] <= key:
                 break
             for f in range(4):
                 h[i, hole, f] = h[i, child, f]

@@ -34,7 +34,7 @@ from malleable.engine.abi import (
     inlined,
 )
 from malleable.engine.borrow import borrow
-from malleable.engine.heaps import before, pop_max, pop_min, push
+from malleable.engine.heaps import before, pop_max, pop_min, push, put_latest_last
 from malleable.speedups._encoded import speed
 
 # Rows of `clocks`, one column a class.
@@ -264,7 +264,10 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                             ):  # fmt: skip
                                 child += 1
                             if before(
-                                waiting[q, end, 0], waiting[q, end, 3], waiting[q, child, 0], waiting[q, child, 3]
+                                waiting[q, end, 0],
+                                waiting[q, end, 3],
+                                waiting[q, child, 0],
+                                waiting[q, child, 3],
                             ):
                                 break
                             for f in range(5):
@@ -312,6 +315,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 w = j
                 for i in range(m):
                     if lengths[i] > 0:
+                        put_latest_last(served, i, lengths[i])
                         side = 1 if lengths[i] > 1 else 0
                         value = clocks[COST, i] / (served[i, side, 0] - clocks[V, i])
                         if value < worst or (value == worst and served[i, side, 3] > latest):

@@ -93,10 +93,11 @@ class PoissonStream:
         coins = self._coins.random(self._chunk)
         if len(self._bounds) > FEW:
             return np.searchsorted(self._bounds, coins, side="right").astype(np.int64)
-        classes = np.zeros(self._chunk, dtype=np.int64)
+        # Narrow integers are added many at a time.
+        classes = np.zeros(self._chunk, dtype=np.int8)
         for bound in self._bounds:
             classes += coins >= bound
-        return classes
+        return classes.astype(np.int64)
 
 
 class RenewalStream:

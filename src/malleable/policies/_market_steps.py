@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.abi import REMAINING
+from malleable.policies._market_groups import (
+    CONCAVE,
+    COUNT,
+    GROUP_CLASS,
+    GROUP_WEIGHT,
+    LOW,
+    MOST,
+    WHAM,
+    class_row,
+)
 from malleable.policies._rules import ascending
 from malleable.speedups._encoded import POINTS, PREAMBLE, ROW, START, TABLE, VERTICES, _segment, speed
 
@@ -20,15 +30,6 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.jobs import IntArray
 
-WHAM, WORK = 0, 1
-"""What jobs minimise: (c + l·k)/s(k), or l·k − w·s(k)."""
-
-# A market's lines, one column a group.
-GROUP_CLASS, GROUP_WEIGHT, COUNT, LOW, HIGH = range(5)
-LINES = 5
-# What a table holds of each class beyond its speedup, after a header of four numbers.
-RATE, LEAST, MOST, LEAST_SPEED, CONCAVE, TIES = range(6)
-WIDTH_COLUMNS, HEADER = 6, 4
 # Lines of the sets.
 FIRST, SIZE, NARROW, WIDER, VALUE, AGE = range(6)
 SET_LINES = 6
@@ -36,11 +37,6 @@ SET_LINES = 6
 DUST = 1e-9
 STEEPEST = 1e300
 """Stands for the value of a step along a ray through the origin."""
-
-
-def class_row(table: FloatArray, i: int) -> int:
-    """Where the row of class i begins."""
-    return int(table[1]) + HEADER + WIDTH_COLUMNS * i
 
 
 def step_value(table: FloatArray, i: int, weight: float, low: float, high: float, kind: int) -> float:
@@ -79,14 +75,7 @@ def spend(
     stuck = np.empty((2, served), np.int64)
     waiting = 0
     while spare > DUST:
-        best = -1
-        for g in range(groups):
-            if sets[WIDER, g] > sets[NARROW, g] and (
-                best < 0
-                or sets[VALUE, g] > sets[VALUE, best]
-                or (sets[VALUE, g] == sets[VALUE, best] and sets[AGE, g] < sets[AGE, best])
-            ):
-                best = g
+        best = _most_valuable(sets, groups)
         if best < 0:
             break
         i, weight = int(market[GROUP_CLASS, best]), float(market[GROUP_WEIGHT, best])
@@ -110,6 +99,19 @@ def spend(
             out[order[position]] = sets[NARROW, g]
     if spare > DUST:
         _give_rest(table, market, stuck, waiting, spare, kind, out)
+
+
+def _most_valuable(sets: FloatArray, groups: int) -> int:
+    """The set that pays most for its next step, the oldest where several do; −1 if nobody can step."""
+    best = -1
+    for g in range(groups):
+        if sets[WIDER, g] > sets[NARROW, g] and (
+            best < 0
+            or sets[VALUE, g] > sets[VALUE, best]
+            or (sets[VALUE, g] == sets[VALUE, best] and sets[AGE, g] < sets[AGE, best])
+        ):
+            best = g
+    return best
 
 
 def _sets(
@@ -164,7 +166,9 @@ def _rank(
         for position in range(served):
             keys[position] = market[line, order[position]]
         by_key = ascending(keys)
-        order = order[by_key]
+        for position in range(served):
+            by_key[position] = order[by_key[position]]
+        order = by_key
     for position in range(served):
         sets[AGE, order[position]] = position
 

@@ -44,19 +44,31 @@ class Groups(NamedTuple):
 
 def grouped(jobs: Jobs, weights: FloatArray, *, by_class: bool) -> Groups:
     """Group the jobs. `by_class` promises that the weight depends on the speedup's owner alone."""
+    if by_class and jobs.own_speedups is not None:
+        return Groups(np.arange(len(jobs), dtype=np.intp), jobs.speedups, weights)
+    kinds = _kinds(jobs)
     if by_class:
         first = np.zeros(len(jobs.speedups))
-        first[jobs.speedup_index] = weights
-        present = np.flatnonzero(np.bincount(jobs.speedup_index, minlength=len(jobs.speedups)))
+        first[jobs.class_index] = weights
+        pairs: dict[tuple[int, float], int] = {}
         position = np.zeros(len(jobs.speedups), dtype=np.intp)
-        position[present] = np.arange(len(present))
-        return Groups(position[jobs.speedup_index], tuple(jobs.speedups[i] for i in present), first[present])
+        for i in np.flatnonzero(np.bincount(jobs.class_index, minlength=len(jobs.speedups))):
+            position[i] = pairs.setdefault((int(kinds[i]), float(first[i])), len(pairs))
+        speedups = tuple(jobs.speedups[i] for i, _ in pairs)
+        return Groups(position[jobs.class_index], speedups, np.array([weight for _, weight in pairs]))
     distinct, which = np.unique(weights, return_inverse=True)
     key, first_job, member = np.unique(
-        jobs.speedup_index * len(distinct) + which, return_index=True, return_inverse=True
+        kinds[jobs.speedup_index] * len(distinct) + which, return_index=True, return_inverse=True
     )
     speedups = tuple(jobs.speedups[k // len(distinct)] for k in key)
     return Groups(member, speedups, weights[first_job])
+
+
+def _kinds(jobs: Jobs) -> IntArray:
+    """For each speedup the position of the first equal one, so that classes may differ in name only."""
+    if jobs.own_speedups is not None:
+        return np.arange(len(jobs), dtype=np.intp)
+    return np.array([jobs.speedups.index(s) for s in jobs.speedups], dtype=np.intp)
 
 
 def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores: float) -> Allocation:
@@ -72,7 +84,8 @@ def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores:
         # Whoever is not served may want infinitely many cores, and 0·∞ is not a number.
         return np.where(present, buyers.demand(price), 0.0)
 
-    cleared = clear(quantity, counts, cores)
+    # Least widths that exceed the cores by rounding are a market that clears, not one without a price.
+    cleared = clear(quantity, counts, max(cores, float(counts @ np.where(present, buyers.least, 0.0))))
     tied = cleared.high > cleared.low
     if not buyers.integer and buyers.speedups.concave[tied].all():
         out[served] = cleared.quantities[groups]

@@ -44,6 +44,7 @@ ARM_LINES = 11
 price, k there, dk/d log l there, and the widths on both sides of the clearing price."""
 
 NEWTON_STEPS, SETTLED, SQUARE_SETTLED = 100, 1e-15, 1e-8
+FAR = -0.5
 NOWHERE = -1e300
 
 
@@ -152,7 +153,7 @@ def prepare_arm(table: FloatArray, i: int, arms: FloatArray, j: int) -> None:
     arms[BOTTOM, j] = arms[CREST, j] = bottom
     if rises <= 0.0:
         return
-    f_left, f_right = rises, pull(table, i, right, horizon)[1]
+    f_left, f_right = rises, max(pull(table, i, right, horizon)[1], -4.0 * rises)
     z = right
     if f_right < 0.0:
         for _ in range(NEWTON_STEPS):
@@ -206,21 +207,22 @@ def _passing(
             left = z
         else:
             right, reached = z, True
-        following = z - value / rate if rate < 0.0 else end
+        following = end
+        if rate < 0.0:
+            # Far below, where e vanishes at the peak of a speedup, ψ dives but e^ψ is straight.
+            following = z - (value if value > FAR else 1.0 - math.exp(min(-value, 600.0))) / rate
         newton = left < following < right
         if not newton:
             # The end is tried as it is before anything between it and the last point.
             following = end if following >= end and not reached else 0.5 * (left + right)
-        done = abs(following - z) <= (SQUARE_SETTLED if newton else SETTLED)
+        done = abs(following - z) <= (SQUARE_SETTLED if newton and value > FAR else SETTLED)
         z = following
         if done:
             break
     return z, rate
 
 
-def _undercuts(
-    table: FloatArray, i: int, horizon: float, rent: float, narrow: float, wide: float
-) -> bool:
+def _undercuts(table: FloatArray, i: int, horizon: float, rent: float, narrow: float, wide: float) -> bool:
     """Whether the wide action costs less; for long jobs by what they save against waiting forever."""
     u, v = horizon / speed(table, i, narrow), horizon / speed(table, i, wide)
     y = math.exp(min(rent, 640.0))

@@ -1,7 +1,7 @@
 """The discounted Whittle policy as a rule on numbers: the procedure of `policies.whittle`, arm by arm.
 
-The queue is by index; the longest prefix is served that, at the index of its last job, wants at most the cores
-there are; then the next job gets a part of its block, or the served jobs share what is left at a lower price.
+The queue is by index; the longest prefix is served that, at the index of its last job, wants at most the
+cores there are. Then the next job gets a part of its block, or those served share the rest at a lower price.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from malleable.jobs import IntArray
     from malleable.model import Workload
 
-DUST, TIGHT, SETTLED = 1e-9, 1e-12, 1e-14
+DUST, TIGHT, SETTLED = 1e-9, 1e-12, 1e-11
 HIGHEST, LOWEST = math.log(1e280), math.log(1e-300)
 """Logarithms of the prices between which the search stays."""
 
@@ -92,7 +92,7 @@ def whittle_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatAr
 def _queue(
     jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """The jobs that may be served and the first who is not, by decreasing index, with their classes and arms."""
+    """Jobs that may be served and the first who is not, by decreasing index, with their classes and arms."""
     size, discount = jobs.shape[0], float(table[int(table[1]) + DISCOUNT])
     keys = np.empty(size)
     for j in range(size):
@@ -139,9 +139,7 @@ def _served(table: FloatArray, classes: IntArray, arms: FloatArray, size: int, c
     return few
 
 
-def _part_for_next(
-    table: FloatArray, classes: IntArray, arms: FloatArray, served: int, cores: float
-) -> bool:
+def _part_for_next(table: FloatArray, classes: IntArray, arms: FloatArray, served: int, cores: float) -> bool:
     """Leave the first job left out a part of its block, if that is one core or more."""
     spare = cores - _wanted(table, classes, arms, served, float(arms[INDEX, served]))[0]
     if spare < 1.0:

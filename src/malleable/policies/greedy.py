@@ -25,13 +25,17 @@ from malleable.policies._class_rules import (
     newton_table,
     one_core_each_fits,
 )
-from malleable.policies._market_jobs import greedy_jobs_rule, market_jobs_table
+from malleable.policies._market_groups import market_jobs_table
+from malleable.policies._market_jobs import greedy_jobs_rule
 from malleable.policies._purchase import Groups, grouped, serve_by_price, usable
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
     from malleable.jobs import IntArray, Jobs
     from malleable.model import Workload
+
+FINISHING = (1e-100, 1e100)
+"""The range of weights c/x, within that of prices: jobs about to finish count alike."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +66,15 @@ class Greedy(Policy):
         return jobs.by(value)
 
     def _job_weights(self, jobs: Jobs) -> FloatArray:
+        if self.weight == "1":
+            return np.ones(len(jobs))
+        if self.weight == "c":
+            return jobs.weight
+        if self.weight == "c/x":
+            with np.errstate(divide="ignore", over="ignore"):
+                return np.clip(jobs.weight / jobs.remaining, *FINISHING)
         rate = 1.0 / jobs.workload.mean_sizes[jobs.class_index]
-        with np.errstate(divide="ignore"):
-            return {
-                "1": np.ones(len(jobs)),
-                "mu": rate,
-                "c": jobs.weight,
-                "cmu": jobs.weight * rate,
-                "c/x": jobs.weight / np.maximum(jobs.remaining, np.finfo(float).tiny),
-            }[str(self.weight)]
+        return rate if self.weight == "mu" else jobs.weight * rate
 
     def buyers(self, workload: Workload) -> GreedyBuyers:
         costs, rates = workload.holding_costs, 1.0 / workload.mean_sizes

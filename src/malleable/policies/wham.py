@@ -26,7 +26,8 @@ from malleable.policies._class_rules import (
     quadratic_table,
     wham_rule,
 )
-from malleable.policies._market_jobs import market_jobs_table, wham_jobs_rule
+from malleable.policies._market_groups import market_jobs_table
+from malleable.policies._market_jobs import wham_jobs_rule
 from malleable.policies._purchase import grouped, serve_by_index, usable
 from malleable.theory.market import WhittleBuyers
 
@@ -46,7 +47,7 @@ class Wham(Policy):
         groups = grouped(jobs, jobs.weight, by_class=not jobs.own_weights)
         buyers = WhittleBuyers(groups.speedups, groups.weights, integer=integer)
         gain = buyers.weights * buyers.speedups(buyers.least) / buyers.least
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             index = gain[groups.member] / jobs.remaining
         return serve_by_index(buyers, groups.member, jobs, index, cores)
 

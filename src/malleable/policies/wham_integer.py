@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from malleable.engine.abi import JobProgram
-from malleable.policies._market_jobs import market_jobs_table, wham_integer_rule
+from malleable.policies._market_groups import market_jobs_table
+from malleable.policies._market_jobs import wham_integer_rule
 from malleable.policies.wham import Wham
 from malleable.theory.market import WhittleBuyers
 

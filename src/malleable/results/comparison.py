@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import did_you_mean
@@ -14,7 +15,6 @@ from malleable.statistics import Estimate, difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ class Comparison:
         if against not in policies:
             raise ResultError(f"no result is of the policy {against!r}", did_you_mean(against, policies))
         bases = {result.cores: result for result in reversed(results) if result.policy == against}
-        pairs = [(r, bases[r.cores]) for r in results if r.cores in bases and r.policy != against]
+        pairs = [
+            (r, bases[r.cores])
+            for r in results
+            if r.cores in bases and r.policy != against and _paired_up(r, bases[r.cores])
+        ]
         return cls(results, tuple(paired_difference(*pair, controls=controls) for pair in pairs))
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,16 +87,26 @@ class Comparison:
         document = self._document([result.document() for result in self.results])
         return files.write(path, document, [result.records for result in self.results])
 
+    def save_table(self, folder: str | Path) -> Path:
+        """Write comparison.json, .npz and (the `rows`) .csv into a folder; returns the folder."""
+        document = self.save(Path(folder) / "comparison.json")
+        files.write_rows(document.with_suffix(".csv"), self.rows())
+        return document.parent
+
     @classmethod
     def read(cls, path: str | Path) -> Comparison:
         """Read what `save` wrote."""
         return files.read(path, cls._from_document)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame, one row a result and class; differences stand beside their policy."""
+        """A pandas DataFrame of `rows`."""
+        return frames.frame(self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat row for each result and class; differences stand beside their policy."""
         found = {(d.cores, d.policy): d.to_dict() for d in self.differences}
         blank: dict[str, Any] = dict.fromkeys(("baseline", "mean", "low", "high"))
-        table = []
+        table: list[dict[str, Any]] = []
         for result in self.results:
             beside = found.get((result.cores, result.policy), blank)
             columns = {
@@ -102,7 +116,7 @@ class Comparison:
                 "difference_high": beside["high"],
             }
             table += [{**row, **columns} for row in frames.rows(result.to_dict())]
-        return frames.frame(table)
+        return table
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.results, *self.differences)))
@@ -125,12 +139,24 @@ def paired_difference(result: Result, baseline: Result, *, controls: bool = True
         raise ResultError("a result without its records or workload has no paired difference")
     if result.workload != baseline.workload or result.cores != baseline.cores:
         raise ResultError("only results on the same workload and cores have a paired difference")
+    # After Ctrl-C one of them may lack replications; the others are still pairs.
+    common = set(result.seeds) & set(baseline.seeds) if len(result.seeds) != len(baseline.seeds) else None
     found = difference(
-        result.records,
-        baseline.records,
+        _of_seeds(result, common),
+        _of_seeds(baseline, common),
         result.workload,
         warmup=result.warmup_given,
         confidence=result.confidence,
         controls=controls,
     )
     return Difference(result.cores, result.policy, baseline.policy, found.mean, found.low, found.high)
+
+
+def _paired_up(result: Result, baseline: Result) -> bool:
+    """Whether there is something to compare: an interrupted comparison may have no common replication."""
+    return len(result.seeds) == len(baseline.seeds) or bool(set(result.seeds) & set(baseline.seeds))
+
+
+def _of_seeds(result: Result, seeds: set[int] | None) -> files.Runs:
+    pairs = zip(result.seeds, result.records, strict=True)
+    return result.records if seeds is None else tuple(run for seed, run in pairs if seed in seeds)

@@ -7,6 +7,7 @@ together. Arrays are stored without pickling, so loading a stranger's file runs 
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import io
 import json
@@ -46,6 +47,18 @@ def write(path: str | Path, document: Mapping[str, Any], groups: Sequence[Runs])
     except OSError as error:
         raise ResultError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
     return path
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write flat rows that have the same keys as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    try:
+        replace_file(path, text.getvalue().encode())
+    except OSError as error:
+        raise ResultError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
 
 
 def read(path: str | Path, build: Callable[[dict[str, Any], list[Runs]], T]) -> T:

@@ -44,8 +44,6 @@ TOLERANCE = 5e-7
 """Relative distance of a tabulated speedup from its function half-way between corners."""
 WIDEST = 2.0**20
 """How far a speedup without a limit of its own is tabulated."""
-LARGEST = 1e18
-"""GREEDY buys no more than this (see `Usl.work_demand`)."""
 ROUNDS, NEWTON_STEPS = 24, 200
 LARGE_LOGARITHM = 709.7
 """Of the largest float, nearly."""
@@ -181,9 +179,9 @@ def demand(encoded: FloatArray, i: int, price: float, weight: float) -> float:  
 def work_demand(encoded: FloatArray, i: int, price: float, weight: float) -> float:  # noqa: PLR0911 - one a family
     """argmax over k ≥ most_efficient of weight·s_i(k) − price·k: what GREEDY buys at that price."""
     row = PREAMBLE + ROW * i
-    code, a, b = int(encoded[row]), float(encoded[row + 1]), float(encoded[row + 2])
     if price <= 0.0:
-        return min(float(encoded[row + PEAK]), LARGEST) if code == USL else float(encoded[row + PEAK])
+        return float(encoded[row + PEAK])
+    code, a, b = int(encoded[row]), float(encoded[row + 1]), float(encoded[row + 2])
     if code == POWER:
         return max(1.0, _bounded_power(weight * a / price, 1.0 / (1.0 - a)))
     if code == AMDAHL:
@@ -236,7 +234,7 @@ def _usl_work_demand(sigma: float, kappa: float, top: float, price: float, weigh
     if weight <= 0.0 or price >= weight * (1.0 - sigma - kappa):
         return 1.0
     y = price / weight
-    k = min(top, LARGEST)
+    k = top
     if sigma > 0.0:
         k = min(k, math.sqrt((1.0 - sigma) / y) / sigma)
     k = max(1.0, k)
@@ -249,7 +247,7 @@ def _usl_work_demand(sigma: float, kappa: float, top: float, price: float, weigh
         k = following
         if done:
             break
-    return min(k, LARGEST)
+    return k
 
 
 def _segment(encoded: FloatArray, start: int, points: int, k: float) -> int:

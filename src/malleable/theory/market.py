@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 UNLIMITED = float("inf")
 FREE, PROHIBITIVE = 1e-280, 1e280
 """Prices beyond which demand is taken to have reached its limits."""
+ENORMOUS = 1e100
+"""Cores that stand for infinitely many, so that differences remain numbers."""
 WIDEST = 1e64
 """The longest step in the search for a bracket around the price."""
 
@@ -89,7 +91,7 @@ class Buyers(ABC):
 
     def demand(self, price: float) -> FloatArray:
         """Cores that one job of each group wants at this price, within its limits."""
-        wish = np.clip(self.wish(price), self.least, self.most)
+        wish = np.clip(self.wish(price), self.least, np.minimum(self.most, ENORMOUS))
         if not self.integer:
             return wish
         down, up = np.floor(wish), np.minimum(np.ceil(wish), self.most)

@@ -1,0 +1,55 @@
+"""Events a second of the simulator: every policy, over cores, and over load (paper workload, one core).
+
+Each run is warmed up until the number of jobs present has settled, then timed for about a second.
+"""
+
+from malleable import catalog
+from malleable.contracts import Policy
+from malleable.engine.abi import POOLS, ClassProgram
+from malleable.engine.run import Run
+from malleable.errors import MalleableError
+from malleable.model import paper_workload
+from malleable.simulation import program
+
+CORES = (8, 64, 1024, 32_768, 1_000_000)
+LOADS = (0.25, 0.5, 0.75, 0.9, 0.99)
+SHOWN = ("wham", "equi", "greedy", "fw-cam")
+SECONDS = 0.6
+
+
+def shape(made) -> str:
+    if not isinstance(made, ClassProgram):
+        return "job rule"
+    return "pools" if made.discipline == POOLS else "class rule"
+
+
+def measured(policy: str, cores: int, load: float) -> dict:
+    row = {"policy": policy, "shape": "", "cores": cores, "load": load, "jobs present": "", "events/s": ""}
+    workload = paper_workload(cores, load)
+    try:
+        made = program(Policy.of(policy), workload, cores)
+        # Ten times the jobs present is several relaxation times; slow rules get a small share of it.
+        settling = int(min(10.0 * cores + 2000.0, 4_000_000))
+        run = Run(workload, cores, made, jobs=settling, name=policy)
+        row["shape"] = shape(made)
+        run.extend(min(settling, 2000))
+        if run.seconds < 1.0:
+            run.extend(settling)
+        before = run.outcome()
+        jobs = run.jobs
+        while run.seconds - before.seconds < SECONDS:
+            run.extend(run.jobs + max(jobs // 2, 1000))
+    except MalleableError as error:
+        return {**row, "events/s": f"none: {error.problem:.40}"}
+    after = run.outcome()
+    row["jobs present"] = float(run.machine.counts.sum())
+    row["events/s"] = (after.events - before.events) / (after.seconds - before.seconds)
+    return row
+
+
+def run() -> list[dict]:
+    everybody = [catalog.display("policies", kind) for kind in sorted(catalog.kinds("policies"))]
+    rows = [measured(policy, 64, 0.25) for policy in everybody]
+    rows += [measured(policy, cores, 0.25) for policy in SHOWN for cores in CORES if cores != 64]
+    rows += [measured(policy, 64, load) for policy in (*SHOWN, "hesrpt") for load in LOADS[1:]]
+    return rows

@@ -1,0 +1,157 @@
+"""What `simulate` and `compare` share: options of a run, the progress bar, and where the work goes."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from malleable.cli._shared import console, number, show, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from malleable.results import Result
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+REFRESH = 0.1
+"""Seconds between two pictures of the progress bar."""
+
+JobsOption = Annotated[
+    str | None,
+    typer.Option("--jobs", metavar="M", help="Jobs of a replication (1e6), with --precision at most."),
+]
+SeedOption = Annotated[str, typer.Option("--seed", metavar="S", help="Seed; replication r has seed S + r.")]
+ReplicationsOption = Annotated[
+    str, typer.Option("--replications", metavar="K", help="Independent replications, spread over the cores.")
+]
+PrecisionOption = Annotated[
+    str | None,
+    typer.Option("--precision", metavar="E", help="Run until the cost is known to ±E (0.01 is 1 %)."),
+]
+WarmupOption = Annotated[
+    str | None,
+    typer.Option("--warmup", metavar="W", help="Jobs to leave out at the start; found by MSER-5 otherwise."),
+]
+ConfidenceOption = Annotated[str, typer.Option("--confidence", metavar="C", help="Level of the intervals.")]
+InterpretedOption = Annotated[
+    bool, typer.Option("--interpreted", help="Run the same kernels uncompiled, to debug a policy.")
+]
+UnstableOption = Annotated[
+    bool, typer.Option("--allow-unstable", help="Run at a load of 1 or more, over a finite horizon.")
+]
+WidthsOption = Annotated[
+    bool, typer.Option("--widths", help="Also record on how many cores work was done (25 % slower).")
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Run on a Ray cluster: ray://host:port, auto or local."),
+]
+
+
+def settings(
+    *,
+    jobs: str | None,
+    seed: str,
+    replications: str,
+    precision: str | None,
+    warmup: str | None,
+    confidence: str,
+    interpreted: bool,
+    allow_unstable: bool,
+    widths: bool,
+) -> dict[str, Any]:
+    """The options of a run, read; the library checks them."""
+    return {
+        "jobs": None if jobs is None else whole(jobs, "jobs", "1e6"),
+        "seed": whole(seed, "seed", "0"),
+        "replications": whole(replications, "replications", "5"),
+        "precision": None if precision is None else number(precision, "precision"),
+        "warmup": None if warmup is None else whole(warmup, "warmup", "10000"),
+        "confidence": number(confidence, "confidence"),
+        "interpreted": interpreted,
+        "allow_unstable": allow_unstable,
+        "widths": widths,
+    }
+
+
+def executor(ray: str | None) -> AbstractContextManager[Any]:
+    """Where tasks go: processes of this machine, or a Ray cluster."""
+    if ray is None:
+        return nullcontext()
+    from malleable.ray_executor import RayExecutor
+
+    return RayExecutor(ray)
+
+
+@contextmanager
+def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None] | None]:
+    """A bar with rate and time left on stderr, gone when done; nothing if that is not a terminal."""
+    from rich.console import Console
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{_short(speed)} {unit}/s")
+
+    # Drawn from here and not from a thread: worker processes are forked from this one.
+    columns = (BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True, auto_refresh=False) as bar:
+        task, drawn = bar.add_task("", total=None), 0.0
+
+        def report(done: int, total: int) -> None:
+            nonlocal drawn
+            if time.monotonic() - drawn >= REFRESH:
+                bar.update(task, completed=done, total=total, refresh=True)
+                drawn = time.monotonic()
+
+        yield report
+
+
+def _short(rate: float) -> str:
+    for size, letter in ((1e6, " M"), (1e3, " k")):
+        if rate >= size:
+            return f"{rate / size:.3g}{letter}"
+    return f"{rate:.3g}"
+
+
+def plus_minus(half_width: float) -> str:
+    """The half-width of an interval for people."""
+    return f"± {show(half_width, 2)}"
+
+
+def percent(share: float | None) -> str:
+    """A share for people."""
+    return "–" if share is None else f"{100.0 * share:.4g} %"
+
+
+def label(result: Result) -> str:
+    """What must stand beside the numbers of a run that is not simply complete."""
+    from malleable.results import Status
+
+    return "" if result.status == Status.COMPLETE else f" [{result.status}]"
+
+
+def print_notes(result: Result, before: str = "") -> None:
+    """What to know before trusting the numbers."""
+    out = console()
+    for note in result.notes:
+        out.print(f"note: {before}{note}", markup=False)
+
+
+def finish(*, interrupted: bool) -> None:
+    """Exit as shells expect after Ctrl-C."""
+    if interrupted:
+        typer.echo("interrupted: these are the numbers so far", err=True)
+        raise typer.Exit(INTERRUPTED)

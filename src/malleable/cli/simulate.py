@@ -1,0 +1,130 @@
+"""`malleable simulate`: what a policy costs, measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from malleable.cli._running import (
+    ConfidenceOption,
+    InterpretedOption,
+    JobsOption,
+    PrecisionOption,
+    RayOption,
+    ReplicationsOption,
+    SeedOption,
+    UnstableOption,
+    WarmupOption,
+    WidthsOption,
+    executor,
+    finish,
+    label,
+    percent,
+    plus_minus,
+    print_notes,
+    progress_bar,
+    settings,
+)
+from malleable.cli._shared import (
+    CoresOption,
+    JsonOption,
+    LoadOption,
+    PolicyOption,
+    WorkloadArgument,
+    console,
+    number,
+    print_json,
+    show,
+    table,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from malleable.results import Result
+
+
+def command(
+    workload: WorkloadArgument,
+    cores: CoresOption,
+    policy: PolicyOption = "wham",
+    load: LoadOption = None,
+    jobs: JobsOption = None,
+    seed: SeedOption = "0",
+    replications: ReplicationsOption = "1",
+    precision: PrecisionOption = None,
+    warmup: WarmupOption = None,
+    confidence: ConfidenceOption = "0.95",
+    interpreted: InterpretedOption = False,
+    allow_unstable: UnstableOption = False,
+    widths: WidthsOption = False,
+    ray: RayOption = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="Save the result (FILE.json and FILE.npz).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Cost and response times of a policy, simulated, with intervals, beside the lower bound."""
+    options = settings(
+        jobs=jobs,
+        seed=seed,
+        replications=replications,
+        precision=precision,
+        warmup=warmup,
+        confidence=confidence,
+        interpreted=interpreted,
+        allow_unstable=allow_unstable,
+        widths=widths,
+    )
+    n, scale = number(cores, "cores"), None if load is None else number(load, "load")
+
+    from malleable.results import Status
+    from malleable.simulation import simulate
+
+    with executor(ray) as workers, progress_bar("jobs" if ray is None else "tasks") as progress:
+        result = simulate(workload, n, policy, load=scale, executor=workers, progress=progress, **options)
+    saved = None if out is None else result.save(out)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        _print(result, widths=widths)
+        if saved is not None:
+            console().print(f"saved to {saved}", markup=False)
+    finish(interrupted=result.status == Status.INTERRUPTED)
+
+
+def _print(result: Result, *, widths: bool) -> None:
+    out = console()
+    name = result.workload.name if result.workload else "workload"
+    title = f"{result.policy} on {name}, {result.cores:g} cores, load {show(result.load, 4)}{label(result)}"
+    rows = table(title, "class", "response time", "", "p50", "p95", "p99", "jobs")
+    for c in result.classes:
+        time = c.response_time
+        tail = (show(value, 4) for value in c.response)
+        rows.add_row(c.name, show(time.mean), plus_minus(time.half_width), *tail, str(c.jobs))
+    out.print(rows)
+    if widths:
+        _print_widths(out, result)
+    facts = table(f"With intervals of {percent(result.confidence)}", "", "", "", words=1)
+    facts.show_header = False
+    facts.add_row("cost per job", show(result.cost.mean), plus_minus(result.cost.half_width))
+    facts.add_row("lower bound V*", show(result.bound), "")
+    facts.add_row("cost above the bound", percent(result.gap), "")
+    facts.add_row("utilisation", percent(result.utilisation), "")
+    facts.add_row("effective load", percent(result.effective_load), "")
+    facts.add_row("time with more jobs than cores", percent(result.overload), "")
+    facts.add_row("jobs, of which warm-up", str(result.jobs), str(result.warmup))
+    facts.add_row("replications, seed", str(result.replications), str(result.seed))
+    out.print(facts)
+    print_notes(result)
+    rate = result.events_per_second
+    if rate is not None:
+        out.print(f"{result.events} events at {rate / 1e6:.3g} million a second", markup=False)
+
+
+def _print_widths(out: Console, result: Result) -> None:
+    rows = table("Cores that work was done on", "class", "p50", "p95", "p99")
+    for c in result.classes:
+        rows.add_row(c.name, *(show(value, 4) for value in c.width))
+    out.print(rows)
