@@ -15,6 +15,7 @@ CORES = (8, 64, 1024, 32_768, 1_000_000)
 LOADS = (0.25, 0.5, 0.75, 0.9, 0.99)
 SHOWN = ("wham", "equi", "greedy", "fw-cam")
 SECONDS = 0.6
+LENGTH = 1 << 24
 
 
 def shape(made) -> str:
@@ -30,15 +31,17 @@ def measured(policy: str, cores: int, load: float) -> dict:
         made = program(Policy.of(policy), workload, cores)
         # Ten times the jobs present is several relaxation times; slow rules get a small share of it.
         settling = int(min(10.0 * cores + 2000.0, 4_000_000))
-        run = Run(workload, cores, made, jobs=settling, name=policy)
+        # A run has 512 records of the length first asked for; short ones would time Python, not the kernel.
+        run = Run(workload, cores, made, jobs=LENGTH, name=policy)
         row["shape"] = shape(made)
         run.extend(min(settling, 2000))
         if run.seconds < 1.0:
             run.extend(settling)
         before = run.outcome()
-        jobs = run.jobs
+        step = 500
         while run.seconds - before.seconds < SECONDS:
-            run.extend(run.jobs + max(jobs // 2, 1000))
+            run.extend(run.jobs + step)
+            step *= 2
     except MalleableError as error:
         return {**row, "events/s": f"none: {error.problem:.40}"}
     after = run.outcome()

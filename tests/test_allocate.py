@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, reject, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import strategies as gen
 from malleable import catalog
 from malleable.contracts import Policy
-from malleable.errors import InfeasibleError, ParameterError, UnstableError, UnsupportedError
+from malleable.errors import ParameterError, UnsupportedError
 from malleable.jobs import Jobs
 from malleable.model import Workload, paper_workload
 from malleable.speedups.amdahl import Amdahl
@@ -43,8 +43,6 @@ def allocate(policy, jobs, cores, **options):
         return Policy.of(policy).allocate(jobs, cores, **options).cores
     except UnsupportedError as error:
         pytest.skip(f"{policy}: {error}")
-    except (InfeasibleError, UnstableError):
-        reject()  # a policy that plans ahead may find no plan for a random workload
 
 
 def one_class(speedup, count, *, cost=1.0, remaining=None):
@@ -71,12 +69,12 @@ def situations(draw, *kinds, max_jobs=12, weights=True, costs=None):
 
 @st.composite
 def plannable(draw, policy, max_jobs):
-    """Jobs of a workload that leaves room to policies that plan for its arrivals."""
-    jobs, _ = draw(situations("power", "amdahl", max_jobs=max_jobs))
-    cores = float(draw(st.sampled_from([32, 64]) if policy.startswith("fw_cam") else st.integers(1, 64)))
-    rooms = jobs.workload.at(cores, 0.1)
-    weight = jobs.weight if jobs.own_weights else None
-    return Jobs.of(rooms, jobs.class_index, jobs.remaining, age=jobs.age, weight=weight), cores
+    """Random jobs; of the paper's workload for policies that plan for arrivals and may find no plan."""
+    if policy.startswith("fw_cam"):
+        cores = draw(st.sampled_from([64, 128]))
+        return draw(gen.jobs_of(paper_workload(cores), max_jobs=max_jobs, weights=True)), float(cores)
+    jobs, cores = draw(situations("power", "amdahl", max_jobs=max_jobs))
+    return jobs, min(cores, 64.0)
 
 
 def check_budget(jobs, out, cores, *, sharing=False, integer=False):
@@ -112,7 +110,7 @@ class TestEveryPolicy:
     def test_budget(self, policy, integer):
         """Total ≤ n and nothing in (0, 1), on whole cores whole numbers."""
 
-        @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+        @settings(max_examples=15, deadline=None)
         @given(plannable(policy, max_jobs=10))
         def check(situation):
             jobs, cores = situation
@@ -125,7 +123,7 @@ class TestEveryPolicy:
     def test_permuting_jobs_permutes_the_allocation(self, policy):
         """Nobody gains from standing earlier in the list (sizes and ages are distinct)."""
 
-        @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+        @settings(max_examples=15, deadline=None)
         @given(plannable(policy, max_jobs=8), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -182,7 +180,7 @@ class TestClassRules:
         """Total ≤ n, = n whenever some job can use it, nothing in (0, 1)."""
         whole = integer or policy == "wham-integer"
 
-        @settings(max_examples=25, deadline=None)
+        @settings(max_examples=20, deadline=None)
         @given(situations(*ANY))
         def check(situation):
             jobs, cores = situation
@@ -197,7 +195,7 @@ class TestClassRules:
     def test_permutation(self, policy):
         """Permuting jobs permutes the allocation, blocks and tables included."""
 
-        @settings(max_examples=15, deadline=None)
+        @settings(max_examples=12, deadline=None)
         @given(situations(*ANY), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -214,7 +212,7 @@ class TestClassRules:
     def test_duplicating_classes(self, policy):
         """Calling half of a class by another name changes nothing."""
 
-        @settings(max_examples=15, deadline=None)
+        @settings(max_examples=12, deadline=None)
         @given(situations(*ANY, weights=False), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -304,9 +302,9 @@ class TestClassRules:
     def test_callables(self, policy):
         """Callables of every shape are shared like any other speedup."""
         workload = paper_workload(16)
-        functions = [Custom(f, 512.0) for f in (gen.concave_function, gen.s_shaped, gen.falling)]
+        functions = [Custom(f, 64.0) for f in (gen.concave_function, gen.s_shaped, gen.falling)]
         jobs = Jobs.of(workload, [0, 0, 0], [1.0, 2.0, 3.0], speedups=functions)
-        for cores in (2, 5, 40):
+        for cores in (2, 15):
             out = allocate(policy, jobs, cores)
             check_budget(jobs, out, cores, sharing=policy == "equi", integer=policy == "wham-integer")
 

@@ -30,7 +30,7 @@ OPTIONS = {
     "whittle": "whittle:discount=0.2",
     "knee": "knee:alpha=0.02",
 }
-SLOW_TO_ASK = {"wham-integer": 14, "whittle": 14, "greedy-star": 30, "pollux": 30, "sia": 30}
+SLOW_TO_ASK = {"wham-integer": 14, "whittle": 14, "greedy": 30, "greedy-star": 20, "pollux": 30, "sia": 30}
 """Policies whose `allocate`, or interpreted rule, takes milliseconds: fewer jobs, fewer cores."""
 VARIANTS = (
     "greedy:weight=cmu",
@@ -76,7 +76,7 @@ def agree(policy, workload, cores, jobs, *, interpreted=True):
 # --- job by job ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(7))
 @pytest.mark.parametrize("name", NAMES)
 def test_every_policy_as_the_naive_simulator_has_it(name, seed):
     """Departure times agree to 1e-9 on random workloads: mixed speedups and sizes, overload, ties."""
@@ -85,14 +85,15 @@ def test_every_policy_as_the_naive_simulator_has_it(name, seed):
     agree(chosen(name), *gen.instance(seed, few or 50, least_cores=least, most_cores=16 if few else 64))
 
 
-@pytest.mark.parametrize("seed", range(100, 105))
+@pytest.mark.parametrize("seed", range(100, 104))
 @pytest.mark.parametrize("name", VARIANTS)
 def test_variants_as_the_naive_simulator_has_them(name, seed):
     """Weights, separate pools, rounds without pauses and pauses without rounds agree as well."""
-    agree(Policy.of(name), *gen.instance(seed, 30, most_cores=16))
+    least = 16 if "shared=false" in name else 1
+    agree(Policy.of(name), *gen.instance(seed, 30, least_cores=least, most_cores=16))
 
 
-@pytest.mark.parametrize("seed", range(200, 212))
+@pytest.mark.parametrize("seed", range(200, 208))
 @pytest.mark.parametrize("name", ["wham", "greedy", "equi"])
 def test_class_kernel_on_closed_forms(name, seed):
     """Power and Amdahl classes have rules of their own; crowds come and go at loads around 1."""
@@ -102,7 +103,7 @@ def test_class_kernel_on_closed_forms(name, seed):
     agree(Policy.of(name), *one)
 
 
-@pytest.mark.parametrize("seed", range(300, 306))
+@pytest.mark.parametrize("seed", range(300, 304))
 @pytest.mark.parametrize("name", ["wham", "greedy", "fcfs", "srpt", "hesrpt", "equi"])
 def test_equal_jobs_keep_the_order_of_arrival(name, seed):
     """Deterministic sizes, equal costs and batches make jobs tie everywhere: the earlier goes first."""
@@ -113,7 +114,7 @@ def test_equal_jobs_keep_the_order_of_arrival(name, seed):
             "name": f"c{i}",
             "arrivals": {"kind": "poisson", "rate": 1.0},
             "size": {"kind": "deterministic", "value": [1.0, 1.0, 0.7][i]},
-            "speedup": gen.speedup(rng, ["power", "amdahl", "usl"][i]),
+            "speedup": gen.speedup(rng, ["power", "amdahl", "power"][i]),
             "holding_cost": 1.0,
         }
         for i in range(classes)

@@ -136,7 +136,7 @@ def _print(found: Comparison, saved: Path | None) -> None:
         )
         rows.add_row(
             f"{result.cores:g}",
-            f"{result.policy}{label(result)}".replace("[", r"\["),
+            f"{result.policy}{' *' if label(result) else ''}",
             show(result.cost.mean),
             plus_minus(result.cost.half_width),
             percent(result.gap),
@@ -144,6 +144,8 @@ def _print(found: Comparison, saved: Path | None) -> None:
         )
     out.print(rows)
     for result in found.results:
+        if label(result):
+            out.print(f"* {result.policy} on {result.cores:g} cores:{label(result)}", markup=False)
         print_notes(result, f"{result.policy} on {result.cores:g} cores: ")
     if saved is not None:
         out.print(f"saved to {saved}", markup=False)

@@ -81,15 +81,15 @@ def _names(code: python_types.CodeType) -> set[str]:
 
 def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tuple[Any, bool]:
     """Compile a user's rule if it can be; otherwise hand it back and say what that costs."""
-    try:
-        return compiled(function, signature), True
-    except Exception as error:  # noqa: BLE001 - whatever numba dislikes about it
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        message = (
-            f"policy {name} cannot be compiled ({reason:.120}); it runs interpreted, 50 to 500 times slower"
-        )
-        warnings.warn(message, SlowPolicyWarning, stacklevel=2)
-        return function, False
+    reason = getattr(function, "only_python", "")
+    if not reason:
+        try:
+            return compiled(function, signature), True
+        except Exception as error:  # noqa: BLE001 - whatever numba dislikes about it
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    message = f"policy {name} cannot be compiled ({reason:.120}); it runs interpreted, 50 to 500 times slower"
+    warnings.warn(message, SlowPolicyWarning, stacklevel=2)
+    return function, False
 
 
 @contextmanager

@@ -315,14 +315,15 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 w = j
                 for i in range(m):
                     if lengths[i] > 0:
-                        put_latest_last(served, i, lengths[i])
                         side = 1 if lengths[i] > 1 else 0
                         value = clocks[COST, i] / (served[i, side, 0] - clocks[V, i])
-                        if value < worst or (value == worst and served[i, side, 3] > latest):
-                            worst = value
-                            latest = served[i, side, 3]
-                            w = i
-                            queued[m] = 1
+                        if value <= worst:
+                            put_latest_last(served, i, lengths[i])
+                            if value < worst or served[i, side, 3] > latest:
+                                worst = value
+                                latest = served[i, side, 3]
+                                w = i
+                                queued[m] = 1
                 if queued[m] == 1:
                     # Class w's longest job makes way; it takes the newcomer's place in the hand.
                     queued[m] = 0

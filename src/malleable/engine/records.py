@@ -6,7 +6,7 @@ sees the same jobs, so two runs can be compared stretch by stretch. Statistics a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -55,6 +55,22 @@ class Records:
     def size(self) -> int:
         """Number of records."""
         return len(self.duration)
+
+    @property
+    def stride(self) -> float:
+        """Jobs that came during one record."""
+        return float(self.arrivals[0].sum()) if self.size else 0.0
+
+    def coarser(self) -> Records:
+        """Neighbouring records joined in pairs; a last one without a partner is left out."""
+        pairs = 2 * (self.size // 2)
+        joined = {}
+        for name, array in self.arrays().items():
+            if name.endswith("histogram"):
+                continue
+            first, second = array[:pairs:2], array[1:pairs:2]
+            joined[name] = second if name == "present" else first if name == "segment" else first + second
+        return replace(self, **joined)
 
     def arrays(self) -> dict[str, FloatArray]:
         """All arrays by name."""

@@ -75,6 +75,8 @@ class Run:
                     progress(self.jobs)
         except KeyboardInterrupt:
             self.interrupted = True
+            if not self._rows and self._since_record:
+                self._record()
         self.seconds += time.perf_counter() - started
 
     def _advance(self, wanted: int) -> None:
@@ -97,6 +99,15 @@ class Run:
         self._since_record = 0
         if len(self._rows) in self._cuts:
             self._histograms.append(self.machine.collect_histograms())
+        if len(self._rows) == 2 * RECORDS:
+            self._coarsen()
+
+    def _coarsen(self) -> None:
+        """Join neighbouring records, so that a run that goes on and on keeps a bounded number of them."""
+        pairs = zip(self._rows[::2], self._rows[1::2], strict=True)
+        self._rows = [(a[0] + b[0], a[1] + b[1], b[2], a[3]) for a, b in pairs]
+        self._stride *= 2
+        self._cuts = []
 
     def outcome(self) -> Outcome:
         """Everything recorded so far; a record that is not full is left out."""

@@ -47,7 +47,9 @@ def greedy_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
     _clear(counts, cores, table, out, 1)
 
 
-def _clear(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray, kind: int) -> None:
+def _clear(  # noqa: C901, PLR0912 - bracket, shrink and share, on numbers only
+    counts: FloatArray, cores: float, table: FloatArray, out: FloatArray, kind: int
+) -> None:
     """Find two neighbouring prices around the clearing one, then share what lies between (a hair, or a jump).
 
     The same search as `theory.market.clear`, started from the last price: false position in log l (Illinois),

@@ -78,6 +78,7 @@ class Function(JobRule):
                 )
             out[:] = widths
 
+        rule.only_python = "it returns the cores instead of writing them into out"  # type: ignore[attr-defined]
         return rule
 
     def parameters(self) -> dict[str, Any]:

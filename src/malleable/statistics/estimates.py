@@ -122,7 +122,12 @@ def _paired(runs: Sequence[Records], baseline: Sequence[Records]) -> list[tuple[
 
 
 def _aligned(a: Records, b: Records) -> tuple[Records, Records]:
-    """Both runs as far as the shorter goes; they must have seen the same jobs."""
+    """Both runs as far as the shorter goes; they must have seen the same jobs.
+
+    A run that went on longer has joined its records in pairs (see `engine.run`); the other follows.
+    """
+    while min(a.size, b.size) > 1 and a.stride != b.stride:
+        a, b = (a.coarser(), b) if a.stride < b.stride else (a, b.coarser())
     size = min(a.size, b.size)
     if not np.array_equal(a.arrivals[:size], b.arrivals[:size]):
         problem = "the two runs did not see the same jobs, so their difference has no paired interval"
