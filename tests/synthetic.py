@@ -111,7 +111,7 @@ def _cut(arrive, leave, work, sizes, marks, *, histograms):
         response=column(upto(leave, response)),
         slowdown=column(upto(leave, response / sizes)),
         arrivals=column(came),
-        work=column(upto(arrive, sizes)),
+        work=column(upto(leave, sizes)),
         area=column(area),
         present=(came - left)[1:, None],
         duration=np.diff(marks),

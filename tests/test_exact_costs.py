@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from malleable.contracts import Policy
-from malleable.engine.abi import AGE, IDENTITY, REMAINING
 from malleable.engine.run import departures
 from malleable.engine.streams import Chunk
 from malleable.model import JobClass, Workload, paper_workload
-from malleable.policies._market_jobs import wham_integer_rule
 from malleable.policies.hesrpt import total_weighted_flow
-from malleable.policies.wham_integer import WhamInteger
 from malleable.simulation import program, simulate
 from malleable.theory.fixed_width import plan
 from malleable.theory.fluid import Fluid
@@ -128,36 +123,16 @@ EXACT = {
 }
 
 
-def blind_rule(jobs, cores, table, out):
-    """Integer WHAM whose ties within a class are drawn by lot at every event, not by size."""
-    if jobs.shape[0] >= cores:
-        wham_integer_rule(jobs, cores, table, out)
-        return
-    drawn = jobs.copy()
-    for j in range(jobs.shape[0]):
-        lot = 43758.5453 * math.sin(12.9898 * jobs[j, AGE] + 78.233 * jobs[j, IDENTITY])
-        drawn[j, REMAINING] = 1.0 + lot - math.floor(lot)
-    wham_integer_rule(drawn, cores, table, out)
-
-
-class Blind(WhamInteger):
-    """The integer WHAM that the exact chain describes: it cannot see which job of a class is the smallest."""
-
-    def program(self, workload, cores):
-        return super().program(workload, cores)._replace(rule=blind_rule)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("cores", "name"), EXACT)
 def test_exact_chains(cores, name):
     """MODEL.md §6: the exact cost lies in the 99.9 % interval at a half-width of at most 0.1 %.
 
-    The chain counts jobs by class and phase, so for integer WHAM it lets chance decide who of a class gets
-    the odd core; ours gives it to the smallest job, which is a little better.
+    The chain counts jobs by class and phase, so it fits an integer WHAM that is blind to sizes: the odd core
+    of a class goes to its earliest job.
     """
-    policy = Blind() if name == "wham-integer" else name
     result = simulate(
-        "paper", cores, policy, load=0.25, precision=0.001, jobs=300_000_000, seed=7, confidence=0.999
+        "paper", cores, name, load=0.25, precision=0.001, jobs=300_000_000, seed=7, confidence=0.999
     )
     assert result.precision_reached
     covers(result, EXACT[cores, name], 0.001)

@@ -175,7 +175,6 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
         if arriving:
             i = classes[a]
             sums[ARRIVALS, i] += 1.0
-            sums[WORK, i] += sizes[a]
             sums[AREA, i] += counts[i] * (now - since[i])
             since[i] = now
             counts[i] += 1.0
@@ -203,6 +202,7 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             response = now - private[who, ARRIVED]
             slowdown = response / jobs[who, SIZE]
             sums[DEPARTURES, i] += 1.0
+            sums[WORK, i] += jobs[who, SIZE]
             sums[RESPONSE, i] += response
             sums[SLOWDOWN, i] += slowdown
             responses[i, histogram_bin(response)] += 1.0
@@ -230,6 +230,7 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
         if ask and present > 0:
             for j in range(present):
                 jobs[j, AGE] = now - private[j, ARRIVED]
+                out[j] = 0.0
             rule(jobs[:present], n, table, out[:present])
             status = check(out, present, n)
             if status != DONE:

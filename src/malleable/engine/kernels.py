@@ -214,6 +214,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             response = now - arrived
             slowdown = response / work
             sums[DEPARTURES, who] += 1.0
+            sums[WORK, who] += work
             sums[RESPONSE, who] += response
             sums[SLOWDOWN, who] += slowdown
             responses[who, histogram_bin(response)] += 1.0
@@ -292,7 +293,6 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             a += 1
             identity += 1
             sums[ARRIVALS, j] += 1.0
-            sums[WORK, j] += x
             sums[AREA, j] += counts[j] * (now - clocks[SINCE, j])
             clocks[SINCE, j] = now
             counts[j] += 1.0

@@ -31,7 +31,7 @@ class Records:
     arrivals: FloatArray
     """Jobs that came, (records, classes)."""
     work: FloatArray
-    """Sum of the sizes of the jobs that came, (records, classes)."""
+    """Sum of the sizes of the jobs that left, (records, classes)."""
     area: FloatArray
     """Integral of the number of jobs present, (records, classes)."""
     present: FloatArray

@@ -2,7 +2,7 @@
 
 A step is one core, or the next vertex of a speedup that is not concave. Plain functions that the engine
 compiles; the same procedure as `_purchase._fill`. A *set* is a run of jobs of one group with the same width,
-smallest remaining size first; raising only some of them leaves the others where they are, for good.
+the earliest first (the smallest of equal age); raising only some of them leaves the others where they are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.engine.abi import AGE as JOB_AGE
 from malleable.engine.abi import REMAINING
 from malleable.policies._market_groups import (
     CONCAVE,
@@ -124,7 +125,7 @@ def _sets(
     served: int,
     kind: int,
 ) -> tuple[IntArray, FloatArray, int]:
-    """The served jobs group by group, smallest first, and one set a group."""
+    """The served jobs group by group, earliest first and the smallest of equal age, and one set a group."""
     order, keys = np.empty(served, np.int64), np.empty(served)
     sets = np.empty((SET_LINES, groups))
     first = 0
@@ -140,14 +141,20 @@ def _sets(
                 sets[VALUE, g] = step_value(table, i, float(market[GROUP_WEIGHT, g]), width, wider, kind)
     for position in range(served):
         keys[position] = jobs[queue[position], REMAINING]
-    smallest_first = ascending(keys)
+    by_size = ascending(keys)
+    for position in range(served):
+        keys[position] = -jobs[queue[by_size[position]], JOB_AGE]
+    by_age = ascending(keys)
+    earliest_first = np.empty(served, np.int64)
+    for position in range(served):
+        earliest_first[position] = by_size[by_age[position]]
     by_class = True
     for g in range(groups):
         by_class = by_class and market[GROUP_CLASS, g] == g
     if not by_class:
-        _rank(market, member, queue, smallest_first, sets)
+        _rank(market, member, queue, earliest_first, sets)
     for position in range(served):
-        job = queue[smallest_first[position]]
+        job = queue[earliest_first[position]]
         g = member[job]
         order[int(sets[FIRST, g]) + int(sets[SIZE, g])] = job
         sets[SIZE, g] += 1.0
@@ -155,13 +162,13 @@ def _sets(
 
 
 def _rank(
-    market: FloatArray, member: IntArray, queue: IntArray, smallest_first: IntArray, sets: FloatArray
+    market: FloatArray, member: IntArray, queue: IntArray, earliest_first: IntArray, sets: FloatArray
 ) -> None:
     """Where every job is a group of its own, the lower class, weight and size count as the older set."""
-    served = smallest_first.shape[0]
+    served = earliest_first.shape[0]
     order, keys = np.empty(served, np.int64), np.empty(served)
     for position in range(served):
-        order[position] = member[queue[smallest_first[position]]]
+        order[position] = member[queue[earliest_first[position]]]
     for line in (GROUP_WEIGHT, GROUP_CLASS):
         for position in range(served):
             keys[position] = market[line, order[position]]

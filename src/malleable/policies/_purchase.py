@@ -3,7 +3,7 @@
 1. Jobs with the same speedup and weight form a group; what a group pays does not depend on who is in it.
 2. If not everybody can have its least useful width, the jobs with the highest index are served.
 3. The served jobs share the cores at one price; whole cores (or the pieces of a speedup that is not
-   concave) that do not divide evenly go to single jobs, smallest remaining size first.
+   concave) that do not divide evenly go to single jobs, the earliest first, the smallest of equal age.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores:
         out[served] = cleared.quantities[groups]
         return Allocation(out, cleared.price)
     out[served] = cleared.low[groups]
-    smallest_first = served[np.lexsort((np.arange(len(served)), jobs.remaining[served]))]
-    _fill(buyers, member, smallest_first, out, cores - float(counts @ cleared.low))
+    queue = served[np.lexsort((np.arange(len(served)), jobs.remaining[served], -jobs.age[served]))]
+    _fill(buyers, member, queue, out, cores - float(counts @ cleared.low))
     return Allocation(out, cleared.price)
 
 

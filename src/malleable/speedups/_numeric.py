@@ -72,7 +72,6 @@ class NumericSpeedup(Speedup):
     def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         l, c = np.broadcast_arrays(np.asarray(price, dtype=float), np.asarray(weight, dtype=float))
         bought = (self.pricing.prices * c[..., None] > l[..., None]).sum(-1)
-        vertex = self.pricing.widths[bought]
 
         def loss(k: FloatArray) -> FloatArray:
             return (c + l * k) / self.speed(k)
@@ -81,7 +80,7 @@ class NumericSpeedup(Speedup):
             s, s1, _, _ = self.derivatives(k)
             return l * s >= (c + l * k) * s1
 
-        return self._refined(vertex, loss, rising)
+        return self._best(bought, loss, rising)
 
     def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         l, c = np.broadcast_arrays(np.asarray(price, dtype=float), np.asarray(weight, dtype=float))
@@ -91,7 +90,19 @@ class NumericSpeedup(Speedup):
         def loss(k: FloatArray) -> FloatArray:
             return l * k - c * self.speed(k)
 
-        return self._refined(k[bought], loss, lambda k: l >= c * self.derivatives(k)[1])
+        return self._best(bought, loss, lambda k: l >= c * self.derivatives(k)[1])
+
+    def _best(self, bought: Any, loss: Any, rising: Any) -> Any:
+        """The refined vertex; of two valleys that nearly tie the grid may prefer the wrong one."""
+        last = len(self.pricing.widths) - 1
+        steps = (0,) if self.concave else (0, -1, 1)
+        best, *others = (
+            self._refined(self.pricing.widths[np.clip(bought + step, 0, last)], loss, rising)
+            for step in steps
+        )
+        for other in others:
+            best = np.where(loss(other) < loss(best), other, best)[()]
+        return best
 
     def _refined(self, vertex: FloatArray, loss: Any, rising: Any, least: float | None = None) -> Any:
         """Bisect the sign of the loss's slope between the grid's neighbours of `vertex`."""
@@ -122,7 +133,7 @@ class NumericSpeedup(Speedup):
     @cached_property
     def concave(self) -> bool:
         k, s = self.grid
-        before = k <= self.peak
+        before = k <= self.pricing.widths[-1]
         return bool(np.all(s[before] >= np.interp(k[before], *upper_hull(k, s)) * (1.0 - 1e3 * FLAT)))
 
 

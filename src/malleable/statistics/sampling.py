@@ -13,10 +13,11 @@ next to nothing (t_39 is 3 % wider than the normal quantile), and long batches a
 (Schmeiser 1982). Five or more replications count as one batch each; fewer are cut into batches that never
 straddle two runs, because t_1 to t_3 would make honest intervals uselessly wide.
 
-Controls of mean 0 in every batch, from what the workload states: Σ sizes − E[X_i]·arrivals and
-arrivals − λ_i·duration, by class and also summed over classes (two controls, for when there are too
-few batches to afford one for each class). Classes whose law has no finite second moment are left out: there
-the regression that sets β has no limit.
+Controls of mean 0 in every batch, from what the workload states: Σ sizes − E[X_i]·departures, over the very
+jobs whose response times are counted (sizes of arrivals would differ from them by the jobs at the edges of a
+batch, and what cancels between batches would look like variance), and arrivals − λ_i·duration, by class and
+also summed over classes (two controls, for when there are too few batches to afford one for each class).
+Classes whose law has no finite second moment are left out: there the regression that sets β has no limit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from malleable.contracts import FloatArray
 from malleable.statistics.intervals import correlated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from malleable.engine.records import Records
     from malleable.model import Workload
@@ -90,7 +91,7 @@ def sample(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cou
     return Sample(
         points=np.append(times @ weights if seen.any() else np.nan, np.where(seen, times, np.nan)),
         influence=np.column_stack([influence @ weights, influence]),
-        controls=_controls(workload, sums["arrivals"], sums["work"], sums["duration"]),
+        controls=_controls(workload, sums),
     )
 
 
@@ -111,12 +112,11 @@ def settled(build: Callable[[int], Sample], replications: int) -> Sample:
     return replace(built, correlated=True)
 
 
-def _controls(
-    workload: Workload, arrivals: FloatArray, work: FloatArray, duration: FloatArray
-) -> tuple[FloatArray, ...]:
+def _controls(workload: Workload, sums: Mapping[str, FloatArray]) -> tuple[FloatArray, ...]:
     sizes_known = [isfinite(c.size.moment(2)) for c in workload.classes]
     intervals_known = [isfinite(c.arrivals.interval.moment(2)) for c in workload.classes]
-    sizes = (work - workload.mean_sizes * arrivals)[:, sizes_known]
-    counts = ((arrivals - duration[:, None] * workload.rates) * workload.mean_sizes)[:, intervals_known]
+    sizes = (sums["work"] - workload.mean_sizes * sums["departures"])[:, sizes_known]
+    expected = sums["duration"][:, None] * workload.rates
+    counts = ((sums["arrivals"] - expected) * workload.mean_sizes)[:, intervals_known]
     totals = np.column_stack([sizes.sum(axis=1), counts.sum(axis=1)])
     return (totals,) if len(workload.classes) == 1 else (totals, np.column_stack([sizes, counts]))

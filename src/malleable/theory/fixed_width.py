@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 """A slot that fits up to rounding counts as one."""
 BETAS = tuple(round(0.76 + 0.01 * i, 2) for i in range(24))
-MOST_TRIES = 120
+MOST_TRIES = 32
 
 
 class Pool(NamedTuple):
@@ -183,5 +183,5 @@ def _larger(cores: float) -> Iterator[float]:
     """Numbers of cores to try: the next few one by one, then further and further apart."""
     n = np.floor(cores)
     for _ in range(MOST_TRIES):
-        n = max(n + 1.0, np.floor(1.02 * n))
+        n = max(n + 1.0, np.floor(1.1 * n))
         yield float(n)
