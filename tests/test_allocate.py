@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import strategies as gen
 from malleable import catalog
 from malleable.contracts import Policy
-from malleable.errors import ParameterError, UnsupportedError
+from malleable.errors import InfeasibleError, ParameterError, UnsupportedError
 from malleable.jobs import Jobs
 from malleable.model import Workload, paper_workload
 from malleable.speedups.amdahl import Amdahl
@@ -160,15 +160,17 @@ class TestEveryPolicy:
             allocate(policy, jobs, cores)
 
 
-@pytest.mark.xfail(strict=True, reason="pools of fewer than one core, or more pools than cores")
 @pytest.mark.parametrize("integer", [False, True])
 def test_repaired_fw_cam_with_more_classes_than_cores(integer):
-    """Three classes on two cores: the repaired plan neither overbooks nor gives parts of a core."""
+    """Three classes on two cores: the repaired plan is refused, it neither overbooks nor splits a core."""
     speedup = {"kind": "power", "exponent": 0.5}
     rows = [gen.job_class(f"c{i}", 1.0, 1.0, speedup, 1.0) for i in range(3)]
     workload = Workload.from_dict({"classes": rows}).at(2, 0.1)
     jobs = Jobs.of(workload, [0, 1, 2], [1.0, 2.0, 3.0])
-    check_budget(jobs, Policy.of("fw-cam-repaired").allocate(jobs, 2, integer=integer).cores, 2)
+    with pytest.raises(InfeasibleError, match="a core for each of 3 classes"):
+        Policy.of("fw-cam-repaired").allocate(jobs, 2, integer=integer)
+    jobs = Jobs.of(workload.at(4, 0.1), [0, 1, 2], [1.0, 2.0, 3.0])
+    check_budget(jobs, Policy.of("fw-cam-repaired").allocate(jobs, 4, integer=integer).cores, 4)
 
 
 class TestClassRules:

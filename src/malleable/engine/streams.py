@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import Workload
 
-CHUNK = 1 << 15
+CHUNK = 1 << 14
 """Jobs a chunk: large enough to amortise calls, small enough to stay in the cache."""
 FEW = 8
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9
 """A slot that fits up to rounding counts as one."""
 BETAS = tuple(round(0.76 + 0.01 * i, 2) for i in range(24))
-MOST_TRIES = 32
+MOST_TRIES, ONE_BY_ONE = 32, 8
 
 
 class Pool(NamedTuple):
@@ -132,7 +132,8 @@ def _plan(workload: Workload, cores: float, beta: float, *, repaired: bool, inte
     shares = cores * effective / effective.sum()
     slots = np.floor(shares / widths + ROUNDING)
     if repaired:
-        slots = np.maximum(1.0, slots)
+        shares = _at_least_one(shares, cores, beta)
+        slots = np.maximum(1.0, np.floor(shares / widths + ROUNDING))
         widths = np.minimum(shares / slots, [s.peak for s in workload.speedups])
         widths = np.maximum(1.0, np.floor(widths + ROUNDING)) if integer else widths
     busy = workload.loads / _speeds(workload, widths)
@@ -149,6 +150,21 @@ def _plan(workload: Workload, cores: float, beta: float, *, repaired: bool, inte
         )
     )
     return FixedWidthPlan(workload, cores, beta, repaired, solution.price, tuple(pools))
+
+
+def _at_least_one(shares: FloatArray, cores: float, beta: float) -> FloatArray:
+    """The same division of the cores, but one core at least for each class; the others give way."""
+    fixed = np.zeros(len(shares), dtype=bool)
+    while (small := ~fixed & (shares < 1.0)).any():
+        fixed |= small
+        rest = cores - fixed.sum()
+        if rest < (~fixed).sum():
+            raise InfeasibleError(
+                f"fw-cam with beta={beta:g} needs a core for each of {len(shares)} classes, and has {cores:g}"
+            )
+        others = shares[~fixed]
+        shares = np.where(fixed, 1.0, shares * rest / others.sum() if len(others) else 1.0)
+    return shares
 
 
 def _speeds(workload: Workload, widths: FloatArray) -> FloatArray:
@@ -182,6 +198,6 @@ def _what_works(workload: Workload, cores: float, beta: float, *, repaired: bool
 def _larger(cores: float) -> Iterator[float]:
     """Numbers of cores to try: the next few one by one, then further and further apart."""
     n = np.floor(cores)
-    for _ in range(MOST_TRIES):
-        n = max(n + 1.0, np.floor(1.1 * n))
+    for attempt in range(MOST_TRIES):
+        n = n + 1.0 if attempt < ONE_BY_ONE else max(n + 1.0, np.floor(1.1 * n))
         yield float(n)

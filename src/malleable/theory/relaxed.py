@@ -136,23 +136,43 @@ def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
         )
 
 
+def _least_cores(workload: Workload, buyers: Buyers) -> float:
+    """The cores that the arriving work keeps busy when every job runs on its most efficient width."""
+    return float(workload.loads @ (buyers.least / buyers.speedups(buyers.least)))
+
+
+def _enough(workload: Workload, cores: float) -> float:
+    """The next whole n that suffices, with no job on more than n cores and on whole cores alike."""
+    n = needed = np.floor(cores)
+    while n * (1.0 - ROUNDING) <= needed < np.inf:
+        n = max(n + 1.0, np.floor(needed * (1.0 + 2.0 * ROUNDING)) + 1.0)
+        capped, whole = _buyers(workload, n), _buyers(workload, UNLIMITED, integer=True)
+        needed = max(_least_cores(workload, capped), _least_cores(workload, whole))
+    return float(max(n, needed))
+
+
+def _buyers(workload: Workload, cap: float, *, integer: bool = False) -> WhittleBuyers:
+    return WhittleBuyers(workload.speedups, workload.holding_costs, cap=cap, integer=integer)
+
+
 def bound(workload: Workload, cores: float) -> Bound:
     """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants."""
     cores = checked_cores(cores)
-
-    def solve(cap: float, *, integer: bool = False) -> Relaxation:
-        buyers = WhittleBuyers(workload.speedups, workload.holding_costs, cap=cap, integer=integer)
-        return relax(workload, buyers, cores)
-
-    free = solve(UNLIMITED)
+    try:
+        free = relax(workload, _buyers(workload, UNLIMITED), cores)
+        capped = relax(workload, _buyers(workload, cores), cores)
+        whole = relax(workload, _buyers(workload, UNLIMITED, integer=True), cores)
+    except InfeasibleError as error:
+        hint = f"at these arrival rates use at least {_enough(workload, cores):.15g} cores"
+        raise InfeasibleError(error.problem, hint) from None
     responses = workload.mean_sizes * free.durations
     classes = zip(workload.class_names, free.widths, responses, workload.rates * responses, strict=True)
     return Bound(
         cores=cores,
         load=workload.load(cores),
         bound=free.value,
-        bound_capped=solve(cores).value,
-        bound_integer=solve(UNLIMITED, integer=True).value,
+        bound_capped=capped.value,
+        bound_integer=whole.value,
         price=free.price,
         effective_load=float(workload.loads @ free.usages) / cores,
         classes=tuple(ClassBound(name, *map(float, numbers)) for name, *numbers in classes),
