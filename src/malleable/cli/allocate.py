@@ -10,6 +10,7 @@ import typer
 from malleable.cli._shared import (
     CoresOption,
     JsonOption,
+    LoadOption,
     PolicyOption,
     WorkloadArgument,
     console,
@@ -39,6 +40,7 @@ def command(
         ),
     ],
     policy: PolicyOption = "wham",
+    load: LoadOption = None,
     integer: Annotated[bool, typer.Option("--integer", help="Whole cores only.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,7 +48,7 @@ def command(
     from malleable.contracts import Policy
     from malleable.job_files import parse_jobs, read_jobs
 
-    described, n = scaled_workload(workload, cores, None)
+    described, n = scaled_workload(workload, cores, load)
     if jobs == "-":
         # Some programs mark UTF-8 with an invisible first character; read_jobs drops it too.
         present = parse_jobs(described, sys.stdin.read().removeprefix("\ufeff"))
