@@ -356,17 +356,30 @@ def test_nothing_to_compare():
 LONG = ("paper", "--cores", "64", "--load", "0.25", "--jobs", "5e8")
 
 
+def listen() -> None:
+    """Have the child hear Ctrl-C even if the tests themselves were started in the background, deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupted(*arguments: str) -> tuple[int, str, str]:
     """Start a long command, press Ctrl-C when it has been running for a while, return what it left."""
     command = [Path(sys.executable).parent / "malleable", *arguments]
     # On a busy machine it may not have got anywhere yet; then it is given longer.
     for seconds in (6.0, 20.0, 40.0):
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", env=environment()
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(),
+            preexec_fn=listen,  # noqa: PLW1509 - nothing else runs in the child before exec
         )
         time.sleep(seconds)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=100)
+        try:
+            out, err = process.communicate(timeout=100)
+        finally:
+            process.kill()
         if out:
             break
     return process.returncode, out, err
