@@ -69,7 +69,7 @@ class Jobs:
                 row = int(np.flatnonzero(bad)[0])
                 allowed = "a positive number" if strict else "a number of at least 0"
                 job = f"job {ids[row]!r}" if ids is not None else f"job {row}"
-                raise JobsError(f"{job}: {name!r} must be {allowed}, got {array[row]:g}")
+                raise JobsError(f"{job}: {name!r} must be {allowed}, got {array[row]:g}", "mend that row")
             return array
 
         if ids is not None:

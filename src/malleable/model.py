@@ -269,7 +269,7 @@ def load_workload(source: str | Path) -> Workload:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not every ValueError is a TOMLDecodeError
-        raise WorkloadError(f"{source} is not valid TOML: {error}") from None
+        raise WorkloadError(f"{source} is not valid TOML: {error}", "a workload is a TOML file") from None
     if not document:
         raise WorkloadError(
             f"{source} is empty", "add a [[classes]] table; `malleable list workloads` shows examples"

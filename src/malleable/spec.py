@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 INFINITY = float("inf")
+ALLOWED = "`malleable list --json` shows what each key allows"
 
 Positive = Annotated[float, Gt(0), Lt(INFINITY)]
 NonNegative = Annotated[float, Ge(0), Lt(INFINITY)]
@@ -124,7 +125,7 @@ def _validated(check: Any, name: str | None, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         location = tuple(part for part in first["loc"] if isinstance(part, int))
-        raise ParameterError(_sentence(first), path=(*place, *location)) from None
+        raise ParameterError(_sentence(first), ALLOWED, (*place, *location)) from None
 
 
 def _sentence(error: Any) -> str:
