@@ -241,7 +241,7 @@ def naive_hesrpt(remaining, weight, arrival, p, n):
         z = [sum(weight[j] for j in sharing[:i]) for i in range(len(sharing) + 1)]
         e = 1.0 / (1.0 - p)
         k = {j: cores * ((z[i + 1] / total) ** e - (z[i] / total) ** e) for i, j in enumerate(sharing)}
-        low = [j for j in sharing if k[j] < 1.0]
+        low = [j for j in sharing if k[j] <= 1.0 + 1e-9]
         if not low:
             for j in sharing:
                 out[j] = k[j]

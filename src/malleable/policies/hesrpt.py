@@ -84,8 +84,9 @@ def share_out(jobs: FloatArray, order: IntArray, power: float, spare: float, out
         up_to = min(z / total, 1.0) ** power
         cores = spare * (up_to - below)
         below = up_to
-        out[j] = max(1.0, cores)
-        sharing += int(cores > 1.0)
+        # A job at one core, up to rounding, is held there: who shares on must not hang on the last digit.
+        out[j] = cores if cores > 1.0 + DUST else 1.0
+        sharing += int(cores > 1.0 + DUST)
     return sharing
 
 
