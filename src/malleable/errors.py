@@ -92,6 +92,10 @@ class ExecutionError(MalleableError, RuntimeError):
     """The work could not be carried out: a worker died, or there is no cluster to send it to."""
 
 
+class OutputError(MalleableError, OSError):
+    """Something cannot be written where it should go."""
+
+
 class UnsupportedError(MalleableError, TypeError):
     """The question is sound, but this policy or workload has no answer to it."""
 

@@ -1,0 +1,171 @@
+"""What an experiment is made of: cells that are computed, and findings that are made from them.
+
+An experiment is a module in `experiments/` with two functions:
+
+    cells(effort) -> list[Cell]              what has to be computed; each cell is kept on disk
+    findings(effort, values) -> Findings     figures, tables and verdicts from the cells' values, by key
+
+`findings` is pure: it computes every verdict from numbers and writes none by hand, so a test can feed it
+the numbers of a broken policy and see the verdict turn. Figures say what is to be seen; `malleable.plots`
+draws them, on a page and on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Values = Mapping[str, Any]
+"""Values of the cells by key; None where a cell failed for a reason that the model gives (see `Cell`)."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to compute: chosen once, for all experiments."""
+
+    name: str
+    jobs: int
+    """Jobs of a simulation that has no precision to meet."""
+    precision: float
+    """Relative half-width that costs are simulated to."""
+    most_jobs: int
+    """Where a simulation with a precision stops at the latest."""
+
+    @property
+    def quick(self) -> bool:
+        """Whether to leave out what is not needed to see that all works."""
+        return self.name == "quick"
+
+
+QUICK = Effort("quick", 60_000, 0.02, 200_000)
+NORMAL = Effort("normal", 2_000_000, 0.002, 8_000_000)
+FULL = Effort("full", 100_000_000, 0.0005, 4_000_000_000)
+EFFORTS = {effort.name: effort for effort in (QUICK, NORMAL, FULL)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One computation: a function of a module, called with values that JSON can hold, returning such a value.
+
+    `work` is called as work(**arguments) in some process. A `MalleableError` that it raises (infeasible,
+    unstable) is kept as {"error": sentence}, so that the point can be marked instead of dropped.
+    """
+
+    key: str
+    """Name of the cell within its experiment; also of its file, so letters, digits, dots, - and _ only."""
+    work: Callable[..., Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    weight: float = 1.0
+    """How long it takes compared to others, roughly: long ones are started first."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: what it measures, and how."""
+
+    title: str
+    scale: str = "linear"
+    """`linear` or `log`."""
+    low: float | None = None
+    high: float | None = None
+    categories: tuple[str, ...] = ()
+    """Names of the positions 0, 1, 2, … if the axis has names and not numbers."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points (x, y) with a name in the legend; those that do not exist are NaN."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    """Lower ends of the intervals, if there are any."""
+    high: tuple[float, ...] = ()
+    style: str = "line"
+    """`line`, `dashed`, `dotted`, `points` (error bars if there are intervals), `both`, `bars`, `thin`."""
+    colour: int | None = None
+    """Number in the palette; the same number is the same colour in every figure. None: the next one."""
+    notes: tuple[str, ...] = ()
+    """A remark for each point, shown beside it on the page."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Numbers over a plane: z[row][column] at y[row], x[column]."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    z: tuple[tuple[float, ...], ...]
+    title: str = ""
+    """What z measures."""
+    middle: float | None = None
+    """The value that is neither good nor bad: colours part there."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...] = ()
+    grid: Grid | None = None
+    title: str = ""
+    marks: tuple[tuple[float, float, str], ...] = ()
+    """Points to mark with a text: (x, y, text), such as an infeasible setting."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side, with a caption that says what to see."""
+
+    name: str
+    """Also the name of its files."""
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name, all of the same length; also written as CSV."""
+
+    name: str
+    title: str
+    columns: Mapping[str, tuple[Any, ...]]
+    shown: bool = True
+    """Whether the page shows it, or only offers the file."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A statement, and whether the numbers bear it out."""
+
+    statement: str
+    holds: bool | None
+    """None where the numbers do not decide."""
+    measured: str
+    """The numbers, as a short text made from them."""
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word."""
+        return "undecided" if self.holds is None else "holds" if self.holds else "fails"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an experiment has to say."""
+
+    title: str
+    source: str
+    """Where the paper says it (`Figure 3`, `Lemma 2`), or `beyond the paper`."""
+    statement: str
+    """What is claimed or asked, in a few sentences that a newcomer can follow."""
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What to know when reading the numbers: choices made where the paper is silent, limits of the method."""

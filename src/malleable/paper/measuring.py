@@ -1,0 +1,80 @@
+"""Simulations as cells: policies on the same jobs, to the precision of an effort, as plain numbers."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any
+
+from malleable.model import Workload, paper_workload
+from malleable.simulation import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from malleable.paper.contracts import Effort
+    from malleable.results import Comparison
+
+GROWTH_LIMIT = 8.0
+"""By how much a run that was too short is lengthened at most."""
+
+
+class Inline(Executor):
+    """Runs a task where it is submitted: cells are spread already."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Run it now."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def described(workload: str | Mapping[str, Any], cores: float, load: float | None) -> Workload:
+    """A workload from a cell's arguments: `paper`, or a workload document."""
+    if workload == "paper":
+        return paper_workload(int(cores), 0.25 if load is None else load)
+    if isinstance(workload, str):
+        raise TypeError(f"cells know the workload 'paper' and documents, not {workload!r}")
+    return Workload.from_dict(dict(workload)).at(cores, load)
+
+
+def effort_arguments(effort: Effort) -> dict[str, Any]:
+    """The arguments of `compared` that an effort decides."""
+    return {"jobs": effort.jobs, "precision": effort.precision, "most_jobs": effort.most_jobs}
+
+
+def compared(
+    policies: Sequence[str],
+    cores: float,
+    load: float | None = 0.25,
+    *,
+    workload: str | Mapping[str, Any] = "paper",
+    jobs: int,
+    precision: float | None = None,
+    most_jobs: int | None = None,
+    seed: int = 1,
+    widths: bool = False,
+    allow_unstable: bool = False,
+) -> dict[str, Any]:
+    """Policies on the same jobs: results by policy (as `malleable simulate --json`), and differences.
+
+    Differences are from the first policy. A run is repeated with more jobs until all costs are known to
+    `precision`, or `most_jobs` have been simulated.
+    """
+    made = described(workload, cores, load)
+    while True:
+        found = compare(
+            made, cores, list(policies), jobs=jobs, seed=seed, widths=widths, allow_unstable=allow_unstable,
+            executor=Inline(),
+        )  # fmt: skip
+        worst = max(result.cost.relative_half_width for result in found.results)
+        if precision is None or most_jobs is None or worst <= precision or jobs >= most_jobs:
+            return _plain(found)
+        factor = 1.2 * (worst / precision) ** 2
+        jobs = int(min(most_jobs, jobs * min(max(factor, 1.5), GROWTH_LIMIT)))
+
+
+def _plain(found: Comparison) -> dict[str, Any]:
+    return {
+        "results": {result.policy: result.to_dict() for result in found.results},
+        "differences": {difference.policy: difference.to_dict() for difference in found.differences},
+    }
