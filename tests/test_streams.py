@@ -1,17 +1,13 @@
-"""Streams of jobs have the laws they claim and depend on workload and seed alone; the heaps are heaps."""
+"""Streams of jobs have the laws they claim and depend on workload and seed alone."""
 
 from __future__ import annotations
 
-import bisect
 import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from malleable.contracts import Policy
-from malleable.engine.heaps import FIELDS, pop_max, pop_min, push, put_latest_last
 from malleable.engine.run import Run
 from malleable.engine.streams import ArrayStream, Chunk, stream
 from malleable.model import Workload, paper_workload
@@ -150,39 +146,4 @@ def test_memory_does_not_grow_with_jobs(workload):
         tracemalloc.stop()
 
 
-# --- the interval heap -----------------------------------------------------------------------------------
-
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("push"), st.integers(0, 12)), st.tuples(st.sampled_from(["min", "max"]), st.just(0))
-    ),
-    max_size=120,
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(STEPS)
-def test_interval_heap_against_a_sorted_list(steps):
-    """Both ends come out in order; the longest is the latest of its equals; rows stay whole."""
-    heap = np.zeros((2, 200, FIELDS))
-    kept, size = [], 0
-    for identity, (what, value) in enumerate(steps):
-        if what == "push":
-            push(heap, 1, size, float(value), 10.0 + identity, 20.0 + identity, float(identity))
-            bisect.insort(kept, (float(value), float(identity)))
-            size += 1
-        elif size > 0:
-            top = 0
-            if what == "max":
-                put_latest_last(heap, 1, size)
-                top = 1 if size > 1 else 0
-            key, arrival, work, name = heap[1, top]
-            assert (arrival, work) == (10.0 + name, 20.0 + name)
-            expected = kept[0] if what == "min" else kept[-1]
-            assert key == expected[0]
-            assert what == "min" or name == expected[1]
-            kept.remove((key, name))
-            (pop_min if what == "min" else pop_max)(heap, 1, size)
-            size -= 1
-        assert sorted(heap[1, :size, 0].tolist()) == [key for key, _ in kept]
-        assert not heap[0].any()
+# --- the interval he

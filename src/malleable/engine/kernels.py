@@ -6,7 +6,8 @@ min_i (top_i − V_i)/s_i. A change of cores changes s_i, never a mark.
 
 The kernel is resumable: it takes the arrivals of a chunk up to `last` and returns; progress bars, Ctrl-C and
 records cost nothing, and memory is O(jobs present). It is one function on purpose: array arguments passed to
-helpers would be reference-counted at every event, so the heaps are inlined and everything else stays here.
+helpers would be reference-counted at every event, so the shelves are inlined and everything else stays here.
+What is kept for each class stands in one row of constant length, so that one address serves for all of it.
 
 Symbols: m classes, n cores, V clock, s speed, k width, N jobs present.
 """
@@ -34,21 +35,44 @@ from malleable.engine.abi import (
     inlined,
 )
 from malleable.engine.borrow import borrow
-from malleable.engine.heaps import before, pop_max, pop_min, push, put_latest_last
+from malleable.engine.prefetch import prefetch
+from malleable.engine.shelves import (
+    ARRIVAL,
+    BLOCKS,
+    FRONT,
+    HEAD,
+    JOB_BITS,
+    KIND,
+    LENGTH,
+    NAME,
+    NATURAL,
+    QUEUED,
+    SHELF_BITS,
+    SLOTS,
+    call_up,
+    drop_first,
+    drop_last,
+    insert,
+    queue_up,
+)
+from malleable.engine.shelves import NEXT as UPNEXT
+from malleable.engine.shelves import WORK as SIZE
 from malleable.speedups._encoded import speed
 
-# Rows of `clocks`, one column a class.
-V, SPEED, INVERSE, WIDTH, TOP, SINCE, COST, BIN = range(8)
-CLOCK_ROWS = 8
-# Rows of `sums`, one column a class.
+# A row of `state`, one a class: first what the next event needs, then the sums of a record.
+V, SPEED, INVERSE, TOP, COUNT, COST, BIN, BEFORE, SUMS = range(9)
+STATE_BITS = 4
+# The sums, for each class.
 DEPARTURES, RESPONSE, SLOWDOWN, ARRIVALS, WORK, AREA = range(6)
 SUM_ROWS = 6
 # Entries of `scalars`.
 NOW, USED, DURATION, USED_AREA, OVERLOAD, EVENTS = range(6)
 SCALARS = 6
 # Entries of `integers`.
-PRESENT, WAITING, NEXT, KEY, CROWDED, IDENTITY, LARGE = range(7)
-INTEGERS = 7
+PRESENT, WAITING, NEXT, KEY, CROWDED, IDENTITY, IDLE, SPARES = range(8)
+INTEGERS = 8
+# A row of `memo`: the key's bits, cores in use, then speeds and their inverses.
+MEMO_KEY, MEMO_USED, MEMO_SPEEDS = range(3)
 
 TOLERANCE = 1e-9
 """Relative over-allocation that is rounding."""
@@ -64,13 +88,15 @@ def signature(rule: Any) -> Any:
     """The types of `class_kernel`'s arguments, for a rule of the given type."""
     from numba import float64, int64  # noqa: PLC0415 - this module also runs without numba
 
-    f1, f2, f3, i1 = float64[::1], float64[:, ::1], float64[:, :, ::1], int64[::1]
+    f1, f2, f3 = float64[::1], float64[:, ::1], float64[:, :, ::1]
+    i1, i2 = int64[::1], int64[:, ::1]
     return int64(
-        rule, int64, float64, f1, f1, i1,
+        rule, int64, float64, f1, f1,
         f1, i1, f1, int64, int64,
-        f1, i1, f2, f1, f3, i1,
-        f3, i1, i1, i1, f2, int64,
-        f2, f2, f2, f2, f1,
+        f1, i1, f1, i1, f1, f1,
+        f1, i1, i1, i2, f2, int64, f1, i1, f3,
+        i1, f1, f2, int64,
+        f1, f2, f1,
     )  # fmt: skip
 
 
@@ -88,7 +114,6 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     n: float,
     table: Any,
     encoded: Any,
-    slots: Any,
     times: Any,
     classes: Any,
     sizes: Any,
@@ -96,43 +121,50 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     drain: int,
     scalars: Any,
     integers: Any,
-    clocks: Any,
-    counts: Any,
-    served: Any,
-    lengths: Any,
+    state: Any,
+    shelf: Any,
+    asked: Any,
+    width: Any,
+    cells: Any,
+    fill: Any,
+    spare: Any,
+    ring: Any,
+    tops: Any,
+    size: int,
+    jobs: Any,
+    idle: Any,
     waiting: Any,
-    queued: Any,
-    heads: Any,
     memo_keys: Any,
     memo: Any,
+    memo_bins: Any,
     memo_bits: int,
-    sums: Any,
-    responses: Any,
-    slowdowns: Any,
+    histograms: Any,
     widths: Any,
     log: Any,
 ) -> int:
     """Take the arrivals up to `last` (and all departures, if `drain`); return why it stopped."""
-    slots = borrow(slots)
     times = borrow(times)
     classes = borrow(classes)
     sizes = borrow(sizes)
-    clocks = borrow(clocks)
-    counts = borrow(counts)
-    served = borrow(served)
-    lengths = borrow(lengths)
+    state = borrow(state)
+    shelf = borrow(shelf)
+    asked = borrow(asked)
+    width = borrow(width)
+    cells = borrow(cells)
+    fill = borrow(fill)
+    spare = borrow(spare)
+    ring = borrow(ring)
+    tops = borrow(tops)
+    jobs = borrow(jobs)
+    idle = borrow(idle)
     waiting = borrow(waiting)
-    queued = borrow(queued)
-    heads = borrow(heads)
     memo_keys = borrow(memo_keys)
     memo = borrow(memo)
-    sums = borrow(sums)
-    responses = borrow(responses)
-    slowdowns = borrow(slowdowns)
+    memo_bins = borrow(memo_bins)
+    histograms = borrow(histograms)
     widths = borrow(widths)
     log = borrow(log)
-    m = counts.shape[0]
-    capacity = served.shape[1]
+    m = asked.shape[0]
     room = waiting.shape[1]
     now = scalars[NOW]
     used = scalars[USED]
@@ -140,31 +172,37 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     overload = 0.0
     started = now
     present = integers[PRESENT]
+    present_before = present
     queue = integers[WAITING]
     a = integers[NEXT]
+    first = a
     key = integers[KEY]
     crowded = integers[CROWDED]
-    identity = integers[IDENTITY]
-    events = 0
+    unused = integers[IDLE]
+    spares = integers[SPARES]
     status = DONE
     field = 63 // m
-    memo_mask = (1 << memo_bits) - 1
-    small = np.float64(1 << min(field, 31))
-    large = integers[LARGE]
+    memo_row = memo.shape[0] >> memo_bits
+    memorable = min(MEMORABLE, 1 << min(field, 31))
     logging = log.shape[0] > 0
     wide = widths.shape[1] > 1
+    for i in range(m):
+        state[(i << STATE_BITS) + BEFORE] = (
+            state[(i << STATE_BITS) + COUNT] + state[(i << STATE_BITS) + SUMS + DEPARTURES]
+        )
 
     while True:
         # The next departure, and whether an arrival comes first.
         wait = np.inf
         who = -1
         for i in range(m):
-            d = (clocks[TOP, i] - clocks[V, i]) * clocks[INVERSE, i]
+            c = (i << STATE_BITS) & NATURAL
+            d = (state[c + TOP] - state[c + V]) * state[c + INVERSE]
             if d < wait:
                 wait = d
                 who = i
         if a < last:
-            gap = times[a] - now
+            gap = times[a & NATURAL] - now
         elif drain:
             gap = np.inf
             if who < 0:
@@ -175,57 +213,51 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
 
         departing = wait <= gap
         # Room for whatever this event may move, so that it can be repeated after the arrays have grown.
-        full = queue + 1 >= room
-        if departing:
-            if queue > 0:
-                for i in range(m):
-                    full = full or lengths[i] + 1 >= capacity
-        else:
-            full = full or lengths[classes[a]] + 1 >= capacity
-        if full:
+        if spares == 0 or unused == 0 or queue + 1 >= room:
             status = GROW
             break
 
         dt = max(wait if departing else gap, 0.0)
         for i in range(m):
-            clocks[V, i] += clocks[SPEED, i] * dt
+            c = (i << STATE_BITS) & NATURAL
+            state[c + V] += state[c + SPEED] * dt
         used_area += used * dt
         if present > n:
             overload += dt
         if wide:
             for i in range(m):
-                widths[i, np.int64(clocks[BIN, i])] += clocks[SPEED, i] * lengths[i] * dt
-        events += 1
+                c = (i << STATE_BITS) & NATURAL
+                progress = state[c + SPEED] * shelf[(i << SHELF_BITS) + LENGTH] * dt
+                widths[i, np.int64(state[c + BIN])] += progress
 
-        # A job of class j with work x left enters service below if j >= 0.
+        # The job at `place`, of class j and with work x left, enters service below if j >= 0.
         j: Any = -1
         x = 0.0
-        arrived = 0.0
-        work = 0.0
-        name = 0.0
+        place: Any = 0
         if departing:
             now += dt
-            arrived = served[who, 0, 1]
-            work = served[who, 0, 2]
-            name = served[who, 0, 3]
-            clocks[V, who] = clocks[TOP, who]
-            pop_min(served, who, lengths[who])
-            lengths[who] -= 1
-            response = now - arrived
+            who &= NATURAL
+            c = who << STATE_BITS
+            r = who << SHELF_BITS
+            place = np.int64(cells[(shelf[r + UPNEXT] & NATURAL) + 1]) & NATURAL
+            state[c + V] = state[c + TOP]
+            spares = drop_first(fill, spare, spares, ring, shelf, size, who)
+            shelf[r + LENGTH] -= 1
+            work = jobs[(place << JOB_BITS) + SIZE]
+            response = now - jobs[(place << JOB_BITS) + ARRIVAL]
             slowdown = response / work
-            sums[DEPARTURES, who] += 1.0
-            sums[WORK, who] += work
-            sums[RESPONSE, who] += response
-            sums[SLOWDOWN, who] += slowdown
-            responses[who, histogram_bin(response)] += 1.0
-            slowdowns[who, histogram_bin(slowdown)] += 1.0
+            state[c + SUMS + DEPARTURES] += 1.0
+            state[c + SUMS + WORK] += work
+            state[c + SUMS + RESPONSE] += response
+            state[c + SUMS + SLOWDOWN] += slowdown
+            histograms[2 * BINS * who + histogram_bin(response)] += 1.0
+            histograms[2 * BINS * who + BINS + histogram_bin(slowdown)] += 1.0
             if logging:
-                log[np.int64(name)] = now
-            sums[AREA, who] += counts[who] * (now - clocks[SINCE, who])
-            clocks[SINCE, who] = now
-            if counts[who] == small:
-                large -= 1
-            counts[who] -= 1.0
+                log[np.int64(jobs[(place << JOB_BITS) + NAME])] = now
+            idle[unused & NATURAL] = place
+            unused += 1
+            state[c + SUMS + AREA] += now - started
+            state[c + COUNT] -= 1.0
             present -= 1
             key -= 1 << (who * field)
             if queue > 0:
@@ -233,223 +265,200 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 best = -1.0
                 q = -1
                 if discipline == INDEX:
+                    earliest = np.inf
                     for i in range(m):
-                        if queued[i] > 0:
-                            value = clocks[COST, i] / waiting[i, 0, 0]
-                            if value > best or (value == best and waiting[i, 0, 3] < waiting[q, 0, 3]):
+                        if shelf[(i << SHELF_BITS) + QUEUED] > 0:
+                            value = state[(i << STATE_BITS) + COST] / waiting[i, 0, 0]
+                            name = jobs[(np.int64(waiting[i, 0, 1]) << JOB_BITS) + NAME]
+                            if value > best or (value == best and name < earliest):
                                 best = value
+                                earliest = name
                                 q = i
                 elif discipline == FIFO:
                     q = 0
-                elif queued[who] > 0:
+                elif shelf[r + QUEUED] > 0:
                     q = who
                 if q >= 0:
-                    head = 0 if discipline == INDEX else heads[q]
+                    head = 0 if discipline == INDEX else shelf[(q << SHELF_BITS) + HEAD]
                     x = waiting[q, head, 0]
-                    arrived = waiting[q, head, 1]
-                    work = waiting[q, head, 2]
-                    name = waiting[q, head, 3]
-                    j = np.int64(waiting[q, head, 4])
+                    place = np.int64(waiting[q, head, 1]) & NATURAL
+                    j = np.int64(jobs[(place << JOB_BITS) + KIND])
                     queue -= 1
-                    queued[q] -= 1
+                    shelf[(q << SHELF_BITS) + QUEUED] -= 1
                     if discipline == INDEX:
-                        end = queued[q]
-                        hole = 0
-                        while True:
-                            child = 2 * hole + 1
-                            if child >= end:
-                                break
-                            if child + 1 < end and before(
-                                waiting[q, child + 1, 0], waiting[q, child + 1, 3],
-                                waiting[q, child, 0], waiting[q, child, 3],
-                            ):  # fmt: skip
-                                child += 1
-                            if before(
-                                waiting[q, end, 0],
-                                waiting[q, end, 3],
-                                waiting[q, child, 0],
-                                waiting[q, child, 3],
-                            ):
-                                break
-                            for f in range(5):
-                                waiting[q, hole, f] = waiting[q, child, f]
-                            hole = child
-                        for f in range(5):
-                            waiting[q, hole, f] = waiting[q, end, f]
+                        call_up(waiting, jobs, q, shelf[(q << SHELF_BITS) + QUEUED])
                     else:
-                        heads[q] = head + 1 if head + 1 < room else 0
-            if lengths[who] == 0:
-                clocks[V, who] = 0.0
-                clocks[TOP, who] = np.inf
+                        shelf[(q << SHELF_BITS) + HEAD] = head + 1 if head + 1 < room else 0
+            if shelf[r + LENGTH] == 0:
+                state[c + V] = 0.0
+                state[c + TOP] = np.inf
             else:
-                clocks[TOP, who] = served[who, 0, 0]
+                state[c + TOP] = cells[shelf[r + UPNEXT] & NATURAL]
+                # The one after the next: by then its row will be here.
+                prefetch(jobs, np.int64(cells[shelf[r + UPNEXT] - 1]) << JOB_BITS)
         else:
-            now = times[a]
-            j = classes[a]
-            x = sizes[a]
-            arrived = now
-            work = x
-            name = np.float64(identity)
+            now = times[a & NATURAL]
+            j = classes[a & NATURAL] & NATURAL
+            x = sizes[a & NATURAL]
+            unused -= 1
+            place = idle[unused & NATURAL] & NATURAL
+            jobs[(place << JOB_BITS) + ARRIVAL] = now
+            jobs[(place << JOB_BITS) + SIZE] = x
+            jobs[(place << JOB_BITS) + NAME] = np.float64(integers[IDENTITY] + (a - first))
+            jobs[(place << JOB_BITS) + KIND] = np.float64(j)
             a += 1
-            identity += 1
-            sums[ARRIVALS, j] += 1.0
-            sums[AREA, j] += counts[j] * (now - clocks[SINCE, j])
-            clocks[SINCE, j] = now
-            counts[j] += 1.0
-            if counts[j] == small:
-                large += 1
+            c = j << STATE_BITS
+            state[c + SUMS + AREA] -= now - started
+            state[c + COUNT] += 1.0
             present += 1
             key += 1 << (j * field)
             # Who waits: w = class of the job that joins a queue, -1 for nobody.
             w = -1
             if discipline == POOLS:
-                if lengths[j] >= slots[j]:
+                if shelf[(j << SHELF_BITS) + LENGTH] >= shelf[(j << SHELF_BITS) + SLOTS]:
                     w = j
             elif discipline == FIFO:
                 if present > n:
                     w = 0
             elif discipline == INDEX and present > n:
                 # The newcomer goes before nobody whose c/x is the same but for rounding.
-                worst = clocks[COST, j] / x * (1.0 - ROUNDING)
-                latest = name
+                worst = state[c + COST] / x * (1.0 - ROUNDING)
+                latest = jobs[(place << JOB_BITS) + NAME]
                 w = j
+                victim = -1
                 for i in range(m):
-                    if lengths[i] > 0:
-                        side = 1 if lengths[i] > 1 else 0
-                        value = clocks[COST, i] / (served[i, side, 0] - clocks[V, i])
-                        if value <= worst:
-                            put_latest_last(served, i, lengths[i])
-                            if value < worst or served[i, side, 3] > latest:
-                                worst = value
-                                latest = served[i, side, 3]
-                                w = i
-                                queued[m] = 1
-                if queued[m] == 1:
-                    # Class w's longest job makes way; it takes the newcomer's place in the hand.
-                    queued[m] = 0
-                    side = 1 if lengths[w] > 1 else 0
-                    kept_x = served[w, side, 0] - clocks[V, w]
-                    kept_arrived = served[w, side, 1]
-                    kept_work = served[w, side, 2]
-                    kept_name = served[w, side, 3]
-                    pop_max(served, w, lengths[w])
-                    lengths[w] -= 1
-                    if lengths[w] == 0:
-                        clocks[V, w] = 0.0
-                        clocks[TOP, w] = np.inf
-                    else:
-                        clocks[TOP, w] = served[w, 0, 0]
-                    # The newcomer is served at once: push it here by swapping roles with the kept job.
-                    if lengths[j] == 0:
-                        clocks[V, j] = 0.0
-                    push(served, j, lengths[j], clocks[V, j] + x, arrived, work, name)
-                    lengths[j] += 1
-                    clocks[TOP, j] = served[j, 0, 0]
+                    r = i << SHELF_BITS
+                    if shelf[r + LENGTH] > 0:
+                        block = ring[i, (shelf[r + FRONT] + shelf[r + BLOCKS] - 1) & (ring.shape[1] - 1)]
+                        longest = 2 * size * block
+                        value = state[(i << STATE_BITS) + COST] / (
+                            cells[longest] - state[(i << STATE_BITS) + V]
+                        )
+                        name = jobs[(np.int64(cells[longest + 1]) << JOB_BITS) + NAME]
+                        if value < worst or (value == worst and name > latest):
+                            worst = value
+                            latest = name
+                            w = i
+                            victim = longest
+                if victim >= 0:
+                    # Class w's longest job makes way, and the newcomer is served at once.
+                    kept_x = cells[victim] - state[(w << STATE_BITS) + V]
+                    kept = np.int64(cells[victim + 1]) & NATURAL
+                    spares = drop_last(cells, fill, spare, spares, ring, tops, shelf, size, w)
+                    shelf[(w << SHELF_BITS) + LENGTH] -= 1
+                    if shelf[(w << SHELF_BITS) + LENGTH] == 0:
+                        state[(w << STATE_BITS) + V] = 0.0
+                        state[(w << STATE_BITS) + TOP] = np.inf
+                    if shelf[(j << SHELF_BITS) + LENGTH] == 0:
+                        state[c + V] = 0.0
+                    mark = state[c + V] + x
+                    spares = insert(cells, fill, spare, spares, ring, tops, shelf, jobs, size, j, mark, place)
+                    shelf[(j << SHELF_BITS) + LENGTH] += 1
+                    state[c + TOP] = min(state[c + TOP], mark)
                     x = kept_x
-                    arrived = kept_arrived
-                    work = kept_work
-                    name = kept_name
-                    j = w
+                    place = kept
             if w >= 0:
+                r = w << SHELF_BITS
                 if discipline == INDEX:
-                    hole = queued[w]
-                    while hole > 0:
-                        parent = (hole - 1) >> 1
-                        if before(waiting[w, parent, 0], waiting[w, parent, 3], x, name):
-                            break
-                        for f in range(5):
-                            waiting[w, hole, f] = waiting[w, parent, f]
-                        hole = parent
+                    queue_up(waiting, jobs, w, shelf[r + QUEUED], x, place)
                 else:
-                    hole = heads[w] + queued[w]
+                    hole = shelf[r + HEAD] + shelf[r + QUEUED]
                     if hole >= room:
                         hole -= room
-                waiting[w, hole, 0] = x
-                waiting[w, hole, 1] = arrived
-                waiting[w, hole, 2] = work
-                waiting[w, hole, 3] = name
-                waiting[w, hole, 4] = np.float64(j)
-                queued[w] += 1
+                    waiting[w, hole, 0] = x
+                    waiting[w, hole, 1] = np.float64(place)
+                shelf[r + QUEUED] += 1
                 queue += 1
                 j = -1
 
         if j >= 0:
-            if lengths[j] == 0:
-                clocks[V, j] = 0.0
-            push(served, j, lengths[j], clocks[V, j] + x, arrived, work, name)
-            lengths[j] += 1
-            clocks[TOP, j] = served[j, 0, 0]
+            j &= NATURAL
+            c = j << STATE_BITS
+            if shelf[(j << SHELF_BITS) + LENGTH] == 0:
+                state[c + V] = 0.0
+            mark = state[c + V] + x
+            spares = insert(cells, fill, spare, spares, ring, tops, shelf, jobs, size, j, mark, place)
+            shelf[(j << SHELF_BITS) + LENGTH] += 1
+            state[c + TOP] = min(state[c + TOP], mark)
 
         # New widths. In a crowd everybody served has one core.
         if discipline == POOLS:
             used = 0.0
             for i in range(m):
-                used += lengths[i] * clocks[WIDTH, i]
+                used += shelf[(i << SHELF_BITS) + LENGTH] * width[i]
         elif present >= n and discipline != SHARE:
             used = min(np.float64(present), n)
             if crowded == 0:
                 crowded = 1
                 for i in range(m):
-                    clocks[SPEED, i] = 1.0
-                    clocks[INVERSE, i] = 1.0
-                    clocks[WIDTH, i] = 1.0
-                    clocks[BIN, i] = np.float64(histogram_bin(1.0))
+                    state[(i << STATE_BITS) + SPEED] = 1.0
+                    state[(i << STATE_BITS) + INVERSE] = 1.0
+                    state[(i << STATE_BITS) + BIN] = np.float64(histogram_bin(1.0))
+                    width[i] = 1.0
         elif present > 0:
             crowded = 0
-            spot = ((key * GOLDEN) >> (64 - memo_bits)) & memo_mask
-            memorable = large == 0 and present < MEMORABLE
-            if memorable and memo_keys[spot] == key:
+            spot = (((key * GOLDEN) >> (64 - memo_bits)) & ((1 << memo_bits) - 1) & NATURAL) * memo_row
+            spot &= NATURAL
+            if present < memorable and memo_keys[spot] == key:
+                used = memo[spot + MEMO_USED]
                 for i in range(m):
-                    clocks[SPEED, i] = memo[spot, i]
-                    clocks[INVERSE, i] = 1.0 / memo[spot, i]
-                used = memo[spot, m]
+                    c = (i << STATE_BITS) & NATURAL
+                    state[c + SPEED] = memo[(spot + MEMO_SPEEDS + i) & NATURAL]
+                    state[c + INVERSE] = memo[(spot + MEMO_SPEEDS + m + i) & NATURAL]
                 if wide:
                     for i in range(m):
-                        clocks[BIN, i] = memo[spot, m + 1 + i]
+                        state[(i << STATE_BITS) + BIN] = memo_bins[spot // memo_row, i]
             else:
-                rule(counts, n, table, clocks[WIDTH])
+                for i in range(m):
+                    asked[i] = state[(i << STATE_BITS) + COUNT]
+                rule(asked, n, table, width)
                 used = 0.0
                 for i in range(m):
-                    k = clocks[WIDTH, i]
-                    if counts[i] > 0.0:
+                    k = width[i]
+                    s = 0.0
+                    if asked[i] > 0.0:
                         if np.isnan(k):
                             status = NOT_A_NUMBER
                         elif k < 0.0:
                             status = NEGATIVE
                         s = speed(encoded, i, k)
-                        used += counts[i] * k
-                    else:
-                        s = 0.0
-                    clocks[SPEED, i] = s
-                    clocks[INVERSE, i] = 1.0 / s if s > 0.0 else np.inf
-                    clocks[BIN, i] = np.float64(histogram_bin(k))
+                        used += asked[i] * k
+                    state[(i << STATE_BITS) + SPEED] = s
+                    state[(i << STATE_BITS) + INVERSE] = 1.0 / s if s > 0.0 else np.inf
+                    state[(i << STATE_BITS) + BIN] = np.float64(histogram_bin(k))
                 if used > n * (1.0 + TOLERANCE):
                     status = OVER_ALLOCATED
                 if status != DONE:
                     break
-                if memorable:
+                if present < memorable:
                     memo_keys[spot] = key
+                    memo[spot + MEMO_USED] = used
                     for i in range(m):
-                        memo[spot, i] = clocks[SPEED, i]
-                        memo[spot, m + 1 + i] = clocks[BIN, i]
-                    memo[spot, m] = used
+                        memo[spot + MEMO_SPEEDS + i] = state[(i << STATE_BITS) + SPEED]
+                        memo[spot + MEMO_SPEEDS + m + i] = state[(i << STATE_BITS) + INVERSE]
+                    if wide:
+                        for i in range(m):
+                            memo_bins[spot // memo_row, i] = state[(i << STATE_BITS) + BIN]
         else:
             used = 0.0
 
     for i in range(m):
-        sums[AREA, i] += counts[i] * (now - clocks[SINCE, i])
-        clocks[SINCE, i] = now
+        c = i << STATE_BITS
+        # ∫N dt = N(end)·T − Σ arrivals + Σ departures, all times since the start of this call.
+        state[c + SUMS + AREA] += state[c + COUNT] * (now - started)
+        state[c + SUMS + ARRIVALS] += state[c + COUNT] + state[c + SUMS + DEPARTURES] - state[c + BEFORE]
     scalars[NOW] = now
     scalars[USED] = used
     scalars[DURATION] += now - started
     scalars[USED_AREA] += used_area
     scalars[OVERLOAD] += overload
-    scalars[EVENTS] += events
+    scalars[EVENTS] += 2 * (a - first) + present_before - present
     integers[PRESENT] = present
     integers[WAITING] = queue
     integers[NEXT] = a
     integers[KEY] = key
     integers[CROWDED] = crowded
-    integers[IDENTITY] = identity
-    integers[LARGE] = large
+    integers[IDENTITY] += a - first
+    integers[IDLE] = unused
+    integers[SPARES] = spares
     return status

@@ -23,7 +23,7 @@ from malleable.engine.abi import (
     JobProgram,
 )
 from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, JOB_RULE, compile_rule, compiled
-from malleable.engine.heaps import FIELDS, WAITING_FIELDS
+from malleable.engine.shelves import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
 from malleable.errors import PolicyError
 from malleable.speedups._encoded import encode, speed
 
@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from malleable.engine.streams import Chunk
     from malleable.model import Workload
 
-FIRST_CAPACITY = 64
+FIRST_JOBS = 64
+BLOCK = 32
+"""Jobs in a block of a shelf at first: a newcomer shifts a quarter of them."""
+MANY = 8
+"""Blocks a class, as a multiple of their size, from which on blocks are made longer instead of more."""
 MEMO_BITS = 15
 REBASE = 1e5
 """Clocks are set back when they exceed this many mean sizes, so that marks keep eleven digits."""
@@ -120,16 +124,18 @@ class ClassMachine(Machine):
         m = len(workload.classes)
         self.program = program
         self.table = program.table.copy()
-        self.slots = np.array(program.slots or [0] * m, dtype=np.int64)
-        self.clocks = np.zeros((K.CLOCK_ROWS, m))
-        self.clocks[K.TOP], self.clocks[K.INVERSE] = np.inf, 1.0
-        self.clocks[K.COST] = workload.holding_costs
-        self.lengths = np.zeros(m, dtype=np.int64)
-        self.queued, self.heads = np.zeros(m + 1, dtype=np.int64), np.zeros(m, dtype=np.int64)
-        self.served = np.zeros((m, FIRST_CAPACITY, FIELDS))
-        self.waiting = np.zeros((m, FIRST_CAPACITY, WAITING_FIELDS))
-        self.memo_keys = np.full(1 << MEMO_BITS, -1, dtype=np.int64)
-        self.memo = np.zeros((1 << MEMO_BITS, 2 * m + 1))
+        # What the kernel knows as flat arrays of rows is seen here by class and column.
+        self.state = np.zeros((m, 1 << K.STATE_BITS))
+        self.state[:, K.TOP], self.state[:, K.INVERSE] = np.inf, 1.0
+        self.state[:, K.COST] = workload.holding_costs
+        self.counts, self.sums = self.state[:, K.COUNT], self.state[:, K.SUMS : K.SUMS + K.SUM_ROWS].T
+        self.asked, self.width = np.zeros(m), np.zeros(m)
+        self.histograms = np.zeros((m, 2, BINS))
+        self.responses, self.slowdowns = self.histograms[:, 0], self.histograms[:, 1]
+        self._set_shelves(m)
+        if program.slots:
+            self.shelf[:, SLOTS] = program.slots
+        self._set_memo(m)
         self.rule, fast = (program.rule, False)
         if not self.interpreted:
             self.rule, fast = compile_rule(program.rule, CLASS_RULE, name)
@@ -139,44 +145,111 @@ class ClassMachine(Machine):
         if program.discipline == POOLS:
             self._set_pools()
 
+    def _set_shelves(self, m: int) -> None:
+        self.shelf = np.zeros((m, 1 << SHELF_BITS), dtype=np.int64)
+        self.jobs, self.idle = np.zeros((FIRST_JOBS, 1 << JOB_BITS)), np.arange(FIRST_JOBS)
+        self.waiting = np.zeros((m, FIRST_JOBS, 2))
+        # An empty shelf keeps one block; all others are anybody's.
+        blocks = _power_of_two(m + 2)
+        self.cells, self.fill = np.zeros((blocks, BLOCK, 2)), np.zeros(blocks, dtype=np.int64)
+        self.spare = np.concatenate([np.arange(m, blocks), np.zeros(m, dtype=np.int64)])
+        self.ring, self.tops = np.zeros((m, blocks), dtype=np.int64), np.zeros((m, blocks))
+        self.ring[:, 0], self.shelf[:, BLOCKS] = np.arange(m), 1
+        self._find_first()
+        self.integers[K.IDLE], self.integers[K.SPARES] = FIRST_JOBS, blocks - m
+
+    def _set_memo(self, m: int) -> None:
+        row = _power_of_two(K.MEMO_SPEEDS + 2 * m)
+        self.memo = np.zeros((1 << MEMO_BITS, row))
+        self.memo_keys = self.memo.view(np.int64)
+        self.memo_keys[:, K.MEMO_KEY] = -1
+        self.memo_bins = np.zeros((1 << MEMO_BITS if self.widths.shape[1] > 1 else 1, m))
+
     def _set_pools(self) -> None:
-        self.rule(self.counts, self.cores, self.table, self.clocks[K.WIDTH])
-        for i, k in enumerate(self.clocks[K.WIDTH]):
-            self.clocks[K.SPEED, i] = speed(self.encoded, i, float(k))
-        self.clocks[K.INVERSE] = 1.0 / self.clocks[K.SPEED]
-        self.clocks[K.BIN] = [K.histogram_bin(k) for k in self.clocks[K.WIDTH]]
+        self.rule(self.asked, self.cores, self.table, self.width)
+        for i, k in enumerate(self.width):
+            self.state[i, K.SPEED] = speed(self.encoded, i, float(k))
+        self.state[:, K.INVERSE] = 1.0 / self.state[:, K.SPEED]
+        self.state[:, K.BIN] = [K.histogram_bin(k) for k in self.width]
 
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
         self._rebase()
         return int(
             self.kernel(
-                self.rule, self.program.discipline, self.cores, self.table, self.encoded, self.slots,
+                self.rule, self.program.discipline, self.cores, self.table, self.encoded,
                 chunk.times, chunk.classes, chunk.sizes, last, drain,
-                self.scalars, self.integers, self.clocks, self.counts, self.served, self.lengths,
-                self.waiting, self.queued, self.heads, self.memo_keys, self.memo, MEMO_BITS,
-                self.sums, self.responses, self.slowdowns, self.widths, self.log,
+                self.scalars, self.integers, self.state.reshape(-1), self.shelf.reshape(-1),
+                self.asked, self.width,
+                self.cells.reshape(-1), self.fill, self.spare, self.ring, self.tops, self.cells.shape[1],
+                self.jobs.reshape(-1), self.idle, self.waiting,
+                self.memo_keys.reshape(-1), self.memo.reshape(-1), self.memo_bins, MEMO_BITS,
+                self.histograms.reshape(-1), self.widths, self.log,
             )
         )  # fmt: skip
 
     def _rebase(self) -> None:
-        for i in np.flatnonzero(self.clocks[K.V] > REBASE * self.workload.mean_sizes):
-            self.served[i, : self.lengths[i], 0] -= self.clocks[K.V, i]
-            self.clocks[K.TOP, i] -= self.clocks[K.V, i]
-            self.clocks[K.V, i] = 0.0
+        for i in np.flatnonzero(self.state[:, K.V] > REBASE * self.workload.mean_sizes):
+            mine = _unrolled(self.ring, self.shelf[:, FRONT])[i, : self.shelf[i, BLOCKS]]
+            self.cells[mine, :, 0] -= self.state[i, K.V]
+            self.tops[i] -= self.state[i, K.V]
+            self.state[i, K.TOP] -= self.state[i, K.V]
+            self.state[i, K.V] = 0.0
 
     def _grow(self) -> None:
-        if self.lengths.max() + 2 >= self.served.shape[1]:
-            self.served = _doubled(self.served)
+        if self.integers[K.SPARES] == 0:
+            self._add_blocks()
+        if self.integers[K.IDLE] == 0:
+            old = len(self.jobs)
+            self.jobs = np.concatenate([self.jobs, np.zeros_like(self.jobs)])
+            self.idle = np.concatenate([np.arange(old, 2 * old), np.zeros(old, dtype=np.int64)])
+            self.integers[K.IDLE] = old
         if self.integers[K.WAITING] + 2 >= self.waiting.shape[1]:
-            old, self.waiting = self.waiting, _doubled(self.waiting)
             # Rings are unrolled, so that they may wrap at the new end.
-            for i, head in enumerate(self.heads):
-                self.waiting[i, : old.shape[1]] = np.roll(old[i], -int(head), axis=0)
-            self.heads[:] = 0
+            self.waiting = _doubled(_unrolled(self.waiting, self.shelf[:, HEAD]))
+            self.shelf[:, HEAD] = 0
+
+    def _add_blocks(self) -> None:
+        """Twice as many blocks; or longer ones, when the list of them would take long to change."""
+        self.ring, self.tops = (_unrolled(a, self.shelf[:, FRONT]) for a in (self.ring, self.tops))
+        self.shelf[:, FRONT] = 0
+        blocks, size = self.cells.shape[:2]
+        self.fill[self.ring[:, 0]] = (self.shelf[:, NEXT] - self.shelf[:, START]) // 2 + 1
+        if blocks >= MANY * size * len(self.shelf):
+            self.cells = _doubled(self.cells)
+            self._join_blocks()
+            self._find_first()
+            return
+        self.ring, self.tops = _doubled(self.ring), _doubled(self.tops)
+        self.cells = np.concatenate([self.cells, np.zeros_like(self.cells)])
+        self.fill = np.concatenate([self.fill, np.zeros_like(self.fill)])
+        self.spare = np.concatenate([np.arange(blocks, 2 * blocks), np.zeros_like(self.spare)])
+        self.integers[K.SPARES] = blocks
+
+    def _find_first(self) -> None:
+        """Note where every class's first block starts and ends."""
+        first = self.ring[np.arange(len(self.shelf)), self.shelf[:, FRONT]]
+        self.shelf[:, START] = 2 * self.cells.shape[1] * first
+        self.shelf[:, NEXT] = self.shelf[:, START] + 2 * self.fill[first] - 2
+
+    def _join_blocks(self) -> None:
+        """Join neighbours two and two, now that blocks are twice as long; marks fall within a block."""
+        spare = []
+        for i, shelf in enumerate(self.shelf):
+            mine = list(self.ring[i, : shelf[BLOCKS]])
+            kept = []
+            for low, high in zip(mine[::2], mine[1::2], strict=False):
+                a, b = self.fill[low], self.fill[high]
+                self.cells[high, b : a + b] = self.cells[low, :a]
+                self.fill[high], self.fill[low] = a + b, 0
+                kept.append(high)
+                spare.append(low)
+            kept += mine[2 * len(kept) :]
+            self.ring[i, : len(kept)], shelf[BLOCKS] = kept, len(kept)
+            self.tops[i, : len(kept)] = self.cells[kept, 0, 0]
+        self.spare[: len(spare)], self.integers[K.SPARES] = spare, len(spare)
 
     def _shown_allocation(self) -> str:
-        each = self.clocks[K.WIDTH]
-        return "cores a job " + ", ".join(f"{k:g}" for k in each)
+        return "cores a job " + ", ".join(f"{k:g}" for k in self.width)
 
 
 class JobMachine(Machine):
@@ -189,9 +262,9 @@ class JobMachine(Machine):
         self.program = program
         self.table = program.table.copy()
         self.since = np.zeros(len(workload.classes))
-        self.jobs = np.zeros((FIRST_CAPACITY, COLUMNS))
-        self.private = np.zeros((FIRST_CAPACITY, J.PRIVATE))
-        self.out = np.zeros(FIRST_CAPACITY)
+        self.jobs = np.zeros((FIRST_JOBS, COLUMNS))
+        self.private = np.zeros((FIRST_JOBS, J.PRIVATE))
+        self.out = np.zeros(FIRST_JOBS)
         self.costs = workload.holding_costs.copy()
         self.rule, fast = (program.rule, False)
         if not self.interpreted:
@@ -234,12 +307,19 @@ def machine(
     return made
 
 
-def _doubled(heaps: FloatArray) -> FloatArray:
-    """The same heaps with room for twice as many jobs a class."""
-    m, capacity, fields = heaps.shape
-    larger = np.zeros((m, 2 * capacity, fields))
-    larger[:, :capacity] = heaps
-    return larger
+def _doubled(rows: Any) -> Any:
+    """The same arrays, one a class, with room for twice as much in each."""
+    return np.concatenate([rows, np.zeros_like(rows)], axis=1)
+
+
+def _unrolled(rings: Any, heads: Any) -> Any:
+    """The same rings, each starting at 0."""
+    return np.array([np.roll(ring, -int(head), axis=0) for ring, head in zip(rings, heads, strict=True)])
+
+
+def _power_of_two(least: int) -> int:
+    """The smallest power of two that is at least this."""
+    return 1 << (least - 1).bit_length()
 
 
 def _longer(rows: FloatArray) -> FloatArray:

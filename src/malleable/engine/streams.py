@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from malleable.contracts import FloatArray
+    from malleable.contracts import Distribution, FloatArray
     from malleable.model import Workload
 
 CHUNK = 1 << 14
@@ -47,12 +47,31 @@ def stream(workload: Workload, seed: int | np.random.SeedSequence, chunk: int = 
     return PoissonStream(workload, seeds, chunk) if poisson else RenewalStream(workload, seeds, chunk)
 
 
+def generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """The fastest of NumPy's generators; seeds that were spawned give independent streams."""
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def choose(rng: np.random.Generator, bounds: FloatArray, size: int) -> NDArray[np.int64]:
+    """Positions drawn with the probabilities that lie between the bounds (cumulated, without the last 1)."""
+    if not len(bounds):
+        return np.zeros(size, dtype=np.int64)
+    coins = rng.random(size)
+    if len(bounds) > FEW:
+        return np.searchsorted(bounds, coins, side="right").astype(np.int64)
+    # Narrow integers are added many at a time.
+    chosen = (coins >= bounds[0]).view(np.int8)
+    for bound in bounds[1:]:
+        chosen += (coins >= bound).view(np.int8)
+    return chosen.astype(np.int64)
+
+
 class Sizes:
     """Job sizes, one generator a class."""
 
     def __init__(self, workload: Workload, seeds: np.random.SeedSequence) -> None:
         self._laws = [c.size for c in workload.classes]
-        self._rngs = [np.random.default_rng(s) for s in seeds.spawn(len(self._laws))]
+        self._rngs = [generator(s) for s in seeds.spawn(len(self._laws))]
 
     def draw(self, classes: NDArray[np.int64]) -> FloatArray:
         """Sizes for jobs of the given classes."""
@@ -66,16 +85,30 @@ class Sizes:
 
 
 class PoissonStream:
-    """Merged Poisson arrivals: one exponential gap and one coin a job."""
+    """Merged Poisson arrivals: one exponential gap and one coin a job.
+
+    Where all sizes are mixtures of exponentials the coin decides on class and phase at once, and all sizes
+    are drawn together.
+    """
 
     def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
         gaps, coins, sizes = seeds.spawn(3)
-        self._gaps, self._coins = np.random.default_rng(gaps), np.random.default_rng(coins)
-        self._sizes = Sizes(workload, sizes)
+        self._gaps, self._coins = generator(gaps), generator(coins)
         self._mean_gap = 1.0 / workload.total_rate
-        self._bounds = np.cumsum(workload.rates)[:-1] / workload.total_rate
         self._chunk = chunk
         self._now = 0.0
+        mixtures = [_exponentials(c.size) for c in workload.classes]
+        self._mixed = all(mixtures)
+        if self._mixed:
+            self._exponentials = generator(sizes)
+            self._class_of = np.repeat(np.arange(len(mixtures)), [len(p) for p, _ in mixtures])
+            self._means = np.concatenate([means for _, means in mixtures])
+            shares = [r * np.asarray(p) for r, (p, _) in zip(workload.rates, mixtures, strict=True)]
+            rates = np.concatenate(shares)
+        else:
+            self._sizes = Sizes(workload, sizes)
+            rates = workload.rates
+        self._bounds = np.cumsum(rates)[:-1] / np.sum(rates)
 
     def take(self) -> Chunk:
         """The next jobs."""
@@ -84,20 +117,22 @@ class PoissonStream:
         times[0] += self._now
         np.cumsum(times, out=times)
         self._now = float(times[-1])
-        classes = self._classes()
-        return Chunk(times, classes, self._sizes.draw(classes))
+        chosen = choose(self._coins, self._bounds, self._chunk)
+        if not self._mixed:
+            return Chunk(times, chosen, self._sizes.draw(chosen))
+        sizes = self._exponentials.standard_exponential(self._chunk)
+        sizes *= self._means.take(chosen)
+        return Chunk(times, self._class_of.take(chosen), sizes)
 
-    def _classes(self) -> NDArray[np.int64]:
-        if not len(self._bounds):
-            return np.zeros(self._chunk, dtype=np.int64)
-        coins = self._coins.random(self._chunk)
-        if len(self._bounds) > FEW:
-            return np.searchsorted(self._bounds, coins, side="right").astype(np.int64)
-        # Narrow integers are added many at a time.
-        classes = np.zeros(self._chunk, dtype=np.int8)
-        for bound in self._bounds:
-            classes += coins >= bound
-        return classes.astype(np.int64)
+
+def _exponentials(law: Distribution) -> tuple[FloatArray, FloatArray] | None:
+    """Probabilities and means, if the law is a mixture of exponentials: phases that only end."""
+    phases = law.phase_type()
+    if phases is None:
+        return None
+    start, rates = phases
+    diagonal = np.diag(rates)
+    return (start, -1.0 / diagonal) if np.array_equal(rates, np.diag(diagonal)) else None
 
 
 class RenewalStream:
@@ -106,7 +141,7 @@ class RenewalStream:
     def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
         gaps, sizes = seeds.spawn(2)
         self._laws = [c.arrivals.interval for c in workload.classes]
-        self._rngs = [np.random.default_rng(s) for s in gaps.spawn(len(self._laws))]
+        self._rngs = [generator(s) for s in gaps.spawn(len(self._laws))]
         self._sizes = Sizes(workload, sizes)
         shares = workload.rates / workload.total_rate
         self._blocks = [max(16, int(chunk * share)) for share in shares]

@@ -1,0 +1,43 @@
+"""Ask the memory for what will be needed soon; uncompiled code does nothing.
+
+With a million jobs the next one to leave is somewhere in tens of megabytes. The kernel knows who it is some
+events ahead, so it asks early and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils as _cgutils
+from numba.extending import intrinsic, overload
+
+
+def prefetch(array: Any, index: int) -> None:
+    """Have the element ready soon."""
+
+
+prefetch.overloaded = True  # type: ignore[attr-defined]
+
+
+@intrinsic
+def _touch(_context: Any, array: types.Array, index: types.Integer) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, value=args[0])
+        place = builder.bitcast(builder.gep(view.data, [args[1]]), ir.IntType(8).as_pointer())
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
+        touch = _cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(touch, [place, i32(0), i32(3), i32(1)])
+        return context.get_dummy_value()
+
+    return types.none(array, index), codegen
+
+
+@overload(prefetch, strict=False)
+def _prefetch(array: Any, index: Any) -> Any:
+    def implementation(array: Any, index: Any) -> None:
+        _touch(array, index)  # type: ignore[call-arg]
+
+    return implementation if isinstance(array, types.Array) and isinstance(index, types.Integer) else None
