@@ -291,9 +291,10 @@ def test_widths_and_areas():
 def test_programs_have_the_shape_that_suits_them():
     """Class rules run on the class kernel while one core each fits, pools too; other policies job by job."""
     paper = gen.instance(1, 1, kinds=("power", "amdahl"), cores=64, load=0.3).workload
-    for name in ("wham", "greedy", "equi", "fw-cam"):
+    pools = ("fw-cam", "fixed-width:shared=false")
+    for name in ("wham", "greedy", "equi", "fcfs", *pools):
         made = program(Policy.of(name), paper, 64)
         assert isinstance(made, ClassProgram)
-        assert (made.discipline == POOLS) == (name == "fw-cam")
+        assert (made.discipline == POOLS) == (name in pools)
     for name in ("wham-integer", "hesrpt", "pollux"):
         assert isinstance(program(Policy.of(name), paper, 64), JobProgram)

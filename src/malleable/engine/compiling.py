@@ -6,7 +6,7 @@ policy's file needs no decorator and no numba. A kernel with an explicit signatu
 first-class function is compiled once for all policies.
 
 Numba checks only the file of the compiled function for changes, not those of its helpers, so the name of the
-cache folder carries a digest of all sources that kernels are made of.
+cache folder carries a digest of all sources that a function's module is made of, imports of imports included.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import tempfile
 import types as python_types
 import warnings
@@ -37,6 +38,9 @@ JOB_RULE = void(F2, float64, F1, F1)
 AS_ARGUMENT = {signature: types.FunctionType(signature) for signature in (CLASS_RULE, JOB_RULE)}
 
 
+IMPORT = re.compile(r"^\s*from (malleable[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+
+
 class SlowPolicyWarning(UserWarning):
     """A policy could not be compiled and runs interpreted."""
 
@@ -44,7 +48,7 @@ class SlowPolicyWarning(UserWarning):
 @functools.cache
 def compiled(function: Callable[..., Any], signature: Any) -> Any:
     """Machine code of `function` for one signature, from the cache where possible."""
-    with cache_folder():
+    with cache_folder(function.__module__):
         return njit(signature, cache=True, nogil=True, error_model="numpy")(_with_compiled_helpers(function))
 
 
@@ -93,11 +97,11 @@ def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tup
 
 
 @contextmanager
-def cache_folder() -> Iterator[None]:
-    """Have numba keep machine code in a folder of ours while something is compiled."""
+def cache_folder(module: str) -> Iterator[None]:
+    """Have numba keep machine code in a folder of ours while something of a module is compiled."""
     before = config.CACHE_DIR
     if not before:
-        config.CACHE_DIR = _folder()
+        config.CACHE_DIR = _folder(module)
     try:
         yield
     finally:
@@ -105,12 +109,10 @@ def cache_folder() -> Iterator[None]:
 
 
 @functools.cache
-def _folder() -> str:
-    package = Path(__file__).parent.parent
+def _folder(module: str) -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for folder in ("engine", "policies", "speedups"):
-        for source in sorted((package / folder).glob("*.py")):
-            digest.update(source.read_bytes())
+    for source in sources(module):
+        digest.update(source.read_bytes())
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for root in (base, Path(tempfile.gettempdir())):
         place = root / "malleable" / digest.hexdigest()[:16]
@@ -121,3 +123,30 @@ def _folder() -> str:
         if os.access(place, os.W_OK):
             return str(place)
     return ""
+
+
+def sources(module: str) -> list[Path]:
+    """The files of this package that a module depends on: its own, and those of all it imports.
+
+    A module from elsewhere is taken to depend on the engine only; numba looks at its own file itself.
+    """
+    found: dict[str, Path] = {}
+    waiting = [module, __name__, "malleable.engine.borrow", "malleable.engine.prefetch"]
+    while waiting:
+        name = waiting.pop()
+        path = None if name in found else _source(name)
+        if path is not None:
+            found[name] = path
+            for package, names in IMPORT.findall(path.read_text(encoding="utf-8")):
+                waiting += [package, *(f"{package}.{word}" for word in re.findall(r"\w+", names))]
+    return [found[name] for name in sorted(found)]
+
+
+def _source(module: str) -> Path | None:
+    """The file of a module of this package, if there is one of that name."""
+    parts = module.split(".")
+    if parts[0] != "malleable":
+        return None
+    place = Path(__file__).parent.parent.joinpath(*parts[1:])
+    candidates = (place.with_suffix(".py"), place / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)

@@ -13,8 +13,10 @@ from numba import types
 from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic, overload
 
+declared: Any = _cgutils.get_or_insert_function
 
-def prefetch(array: Any, index: int) -> None:
+
+def prefetch(array: Any, index: Any) -> None:
     """Have the element ready soon."""
 
 
@@ -28,7 +30,7 @@ def _touch(_context: Any, array: types.Array, index: types.Integer) -> Any:
         place = builder.bitcast(builder.gep(view.data, [args[1]]), ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, i32, i32, i32])
-        touch = _cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        touch = declared(builder.module, kind, "llvm.prefetch.p0i8")
         builder.call(touch, [place, i32(0), i32(3), i32(1)])
         return context.get_dummy_value()
 

@@ -63,7 +63,8 @@ def choose(rng: np.random.Generator, bounds: FloatArray, size: int) -> NDArray[n
     chosen = (coins >= bounds[0]).view(np.int8)
     for bound in bounds[1:]:
         chosen += (coins >= bound).view(np.int8)
-    return chosen.astype(np.int64)
+    widened: NDArray[np.int64] = chosen.astype(np.int64)
+    return widened
 
 
 class Sizes:
@@ -97,14 +98,14 @@ class PoissonStream:
         self._mean_gap = 1.0 / workload.total_rate
         self._chunk = chunk
         self._now = 0.0
-        mixtures = [_exponentials(c.size) for c in workload.classes]
-        self._mixed = all(mixtures)
+        found = [_exponentials(c.size) for c in workload.classes]
+        mixtures = [mixture for mixture in found if mixture is not None]
+        self._mixed = len(mixtures) == len(found)
         if self._mixed:
             self._exponentials = generator(sizes)
             self._class_of = np.repeat(np.arange(len(mixtures)), [len(p) for p, _ in mixtures])
             self._means = np.concatenate([means for _, means in mixtures])
-            shares = [r * np.asarray(p) for r, (p, _) in zip(workload.rates, mixtures, strict=True)]
-            rates = np.concatenate(shares)
+            rates = np.concatenate([r * p for r, (p, _) in zip(workload.rates, mixtures, strict=True)])
         else:
             self._sizes = Sizes(workload, sizes)
             rates = workload.rates

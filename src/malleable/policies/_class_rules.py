@@ -262,6 +262,11 @@ def equi_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArr
             out[i] = level
 
 
+def fixed_table(speedups: Sequence[Speedup], widths: FloatArray, cores: float) -> FloatArray:
+    """The table of `fixed_rule`."""
+    return np.concatenate([encode(speedups, widest=max(cores, 2.0)), widths])
+
+
 def fixed_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:  # noqa: ARG001
     """The widths that stand in the table, whoever is there."""
     own = int(table[1])

@@ -30,6 +30,7 @@ from malleable.engine.abi import (
     RESTARTS,
     SIZE,
     WEIGHT,
+    ClassProgram,
     JobProgram,
 )
 from malleable.errors import ParameterError
@@ -86,7 +87,7 @@ class JobRule(Policy):
         """Everything slow, once: the numbers that the rule reads."""
         return encode(workload.speedups)
 
-    def program(self, workload: Workload, cores: float) -> JobProgram:
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
         timing = self.timing(workload)
         return JobProgram(self.rule, self.prepare(workload, cores), timing.period, timing.pause)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from malleable.engine.abi import FIFO, ClassProgram
+from malleable.policies._class_rules import fixed_rule, fixed_table
 from malleable.policies._purchase import DUST
 from malleable.policies._rules import JobRule
 
@@ -29,6 +31,12 @@ class Fcfs(JobRule):
 
     rule = staticmethod(fcfs)
     uses_speedups: ClassVar[bool] = False
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram:
+        """The same as a class rule: counts say it all while everybody has a core, then the earliest do."""
+        return ClassProgram(
+            fixed_rule, fixed_table(workload.speedups, np.ones(len(workload.classes)), cores), FIFO
+        )
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - it needs no table
         return np.zeros(1)

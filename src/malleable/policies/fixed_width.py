@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt, MinLen
 
-from malleable.engine.abi import CLASS
+from malleable.engine.abi import CLASS, POOLS, ClassProgram
 from malleable.errors import InfeasibleError, ParameterError
+from malleable.policies._class_rules import fixed_rule, fixed_table
 from malleable.policies._purchase import DUST
 from malleable.policies._rules import JobRule
 from malleable.spec import INFINITY
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+    from malleable.engine.abi import JobProgram
     from malleable.model import Workload
 
 Width = Annotated[float, Ge(1), Lt(INFINITY)]
@@ -55,6 +57,14 @@ class FixedWidth(JobRule):
 
     rule = staticmethod(fixed_width)
     uses_speedups: ClassVar[bool] = False
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+        """Separate pools need no look at single jobs."""
+        if self.shared:
+            return super().program(workload, cores)
+        widths = np.minimum(self._widths(workload), cores)
+        slots = tuple(int(slots) for slots in slots_of(workload, widths, cores))
+        return ClassProgram(fixed_rule, fixed_table(workload.speedups, widths, cores), POOLS, slots)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:
         widths = np.minimum(self._widths(workload), cores)

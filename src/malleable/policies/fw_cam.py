@@ -13,10 +13,9 @@ import numpy as np
 
 from malleable.contracts import Allocation, Policy
 from malleable.engine.abi import POOLS, ClassProgram
-from malleable.policies._class_rules import fixed_rule
+from malleable.policies._class_rules import fixed_rule, fixed_table
 from malleable.policies._purchase import usable
 from malleable.spec import OpenFraction
-from malleable.speedups._encoded import encode
 from malleable.theory.fixed_width import FixedWidthPlan, plan
 
 if TYPE_CHECKING:
@@ -46,5 +45,6 @@ class FwCam(Policy):
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
         chosen = self.plan(workload, cores)
-        table = np.concatenate([encode(workload.speedups, widest=max(cores, 2.0)), chosen.widths])
-        return ClassProgram(fixed_rule, table, POOLS, chosen.slots)
+        return ClassProgram(
+            fixed_rule, fixed_table(workload.speedups, chosen.widths, cores), POOLS, chosen.slots
+        )
