@@ -1,0 +1,97 @@
+"""Write the page "The paper, claim by claim" from a reproduction: `make paper`, then this.
+
+Every number, verdict and sentence on the page is read from the findings of that run. Figures that say most
+are copied beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+WIDTH = 108
+BADGES = {True: "holds", False: "**fails**", None: "undecided"}
+
+
+def page(findings: dict[str, dict[str, Any]], manifest: dict[str, Any], pictures: set[str]) -> str:
+    """The page as Markdown."""
+    machine, effort = manifest["machine"], manifest["effort"]
+    verdicts = [verdict for found in findings.values() for verdict in found["verdicts"]]
+    held = sum(verdict["holds"] is True for verdict in verdicts)
+    where = f"{machine['cpu']}, {machine['cores']} cores; malleable {manifest['versions']['malleable']}"
+    command = "make paper" + ("" if effort["name"] == "normal" else f" ARGS=--{effort['name']}")
+    parts = [
+        "# The paper, claim by claim",
+        wrapped(
+            f"Made by `docs/make_claims.py` from a run of `{command}` ({where}). {held} of {len(verdicts)} "
+            "statements hold in it. Verdicts are computed from the numbers beside them; the page that "
+            "`make paper` writes has all figures and tables. Intervals are at 95 % unless stated otherwise."
+        ),
+    ]
+    for name, found in findings.items():
+        parts += section(name, found, pictures)
+    return "\n\n".join(parts) + "\n"
+
+
+def section(name: str, found: dict[str, Any], pictures: set[str]) -> list[str]:
+    """One experiment."""
+    parts = [f"## {found['title']}", f"*{found['source']}* · `malleable paper --only {name}`"]
+    parts += [wrapped(paragraph) for paragraph in found["statement"].split("\n\n")]
+    for figure in found["figures"]:
+        if figure["name"] in pictures:
+            parts += [
+                f"![{figure['title']}](../images/paper/{figure['name']}.svg)",
+                wrapped(figure["caption"]),
+            ]
+    if found["verdicts"]:
+        rows = [
+            f"| {cell(v['statement'])} | {cell(v['measured'])} | {BADGES[v['holds']]} |"
+            for v in found["verdicts"]
+        ]
+        parts.append("\n".join(["| Statement | Measured | Verdict |", "|---|---|---|", *rows]))
+    parts += [wrapped(remark, "- ", "  ") for remark in found["remarks"]]
+    return parts
+
+
+def cell(text: str) -> str:
+    """Text that fits into a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def wrapped(text: str, first: str = "", then: str = "") -> str:
+    """A paragraph in lines that are not too long."""
+    return textwrap.fill(
+        " ".join(text.split()), WIDTH, initial_indent=first, subsequent_indent=then,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Read a reproduction and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("reproduction", type=Path, nargs="?", default=Path("out/paper"))
+    parser.add_argument("--picture", action="append", default=[], help="figure to copy beside the page")
+    parser.add_argument("--out", type=Path, default=HERE)
+    given = parser.parse_args()
+    place = given.reproduction
+    manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
+    findings = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted((place / "findings").glob("*.json"))
+    }
+    images = given.out / "images" / "paper"
+    images.mkdir(parents=True, exist_ok=True)
+    for name in given.picture:
+        (images / f"{name}.svg").write_bytes((place / "figures" / f"{name}.svg").read_bytes())
+    pictures = {path.stem for path in images.glob("*.svg")}
+    target = given.out / "explanation" / "paper.md"
+    target.write_text(page(findings, manifest, pictures), encoding="utf-8")
+    print(f"wrote {target}")
+
+
+if __name__ == "__main__":
+    main()
