@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SYSTEM := $(VENV)/.system-packages
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup test test-slow lint format bench docs coverage clean
+.PHONY: help setup test test-slow lint format paper bench docs coverage clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -17,7 +18,11 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-test: $(STAMP)  ## run the quick tests (under ten minutes on two cores)
+$(SYSTEM): scripts/system-packages | $(STAMP)
+	@scripts/system-packages
+	@touch $@
+
+test: $(STAMP) $(SYSTEM)  ## run the quick tests (under ten minutes on two cores)
 	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
 
 test-slow: $(STAMP)  ## run the long statistical tests
@@ -32,6 +37,9 @@ lint: $(STAMP)  ## ruff, mypy --strict, import layers
 format: $(STAMP)  ## let ruff format and mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+paper: $(STAMP)  ## reproduce the paper into out/paper (ARGS=--quick for a first look)
+	$(BIN)/malleable paper $(ARGS)
 
 bench: $(STAMP)  ## time the hot paths on this machine, as ratios within one run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from malleable import __version__
-from malleable.cli import allocate, bound, compare, list_kinds, meanfield, simulate
+from malleable.cli import allocate, bound, compare, list_kinds, meanfield, paper, simulate
 from malleable.errors import MalleableError, PolicyRaisedError
 
 
@@ -47,6 +47,7 @@ app.command("allocate")(allocate.command)
 app.command("meanfield")(meanfield.command)
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("paper")(paper.command)
 app.command("list")(list_kinds.command)
 
 

@@ -21,15 +21,25 @@ if TYPE_CHECKING:
     from malleable.paper.contracts import Cell
 
 MISSING = object()
-IGNORED = ("cli", "paper")
+IGNORED = ("cli", "paper", "plots")
 """Parts of the package that no cell depends on; a cell's own module is digested with it."""
+PROBE = 1 << 16
+"""Bytes that must fit on the disk before anything is computed."""
 
 
 class Notebook:
     """Values of cells and other files under one folder."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, cells: str = "cells") -> None:
         self.folder = Path(folder)
+        self.cells = cells
+        """Where the cells are: each effort has its own place, so that a quick look costs no long run."""
+
+    def check(self) -> None:
+        """See that files can be written here, before hours are spent on what would go into them."""
+        place = self.write(".probe", bytes(PROBE))
+        with suppress(OSError):
+            place.unlink()
 
     def value(self, experiment: str, cell: Cell) -> Any:
         """The value of a cell if it is known, else `MISSING`."""
@@ -43,6 +53,15 @@ class Notebook:
         """Write down the value of a cell."""
         page = {"question": question(cell), "value": value}
         self.write(self._place(experiment, cell).relative_to(self.folder), json.dumps(page, indent=1))
+
+    def write_changed(self, name: str | Path, content: str | bytes) -> bool:
+        """Write a file unless it is there with that content; whether it was written."""
+        fresh = content.encode() if isinstance(content, str) else content
+        with suppress(OSError):
+            if (self.folder / name).read_bytes() == fresh:
+                return False
+        self.write(name, fresh)
+        return True
 
     def write(self, name: str | Path, content: str | bytes) -> Path:
         """Write a file of the folder, whole or not at all."""
@@ -60,7 +79,7 @@ class Notebook:
         return place
 
     def _place(self, experiment: str, cell: Cell) -> Path:
-        return self.folder / "cells" / experiment / f"{cell.key}.json"
+        return self.folder / self.cells / experiment / f"{cell.key}.json"
 
 
 def question(cell: Cell) -> dict[str, Any]:

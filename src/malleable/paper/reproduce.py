@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import traceback
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import MalleableError, OutputError, UnknownKindError, did_you_mean
+from malleable.errors import ExecutionError, MalleableError, OutputError, UnknownKindError, did_you_mean
 from malleable.paper import experiments
+from malleable.paper.contracts import NORMAL, Cell, Effort
 from malleable.paper.notebook import MISSING, Notebook
-from malleable.spreading import spread
+from malleable.paper.workers import carry_out
+from malleable.paper.write import Chapter, publish
+from malleable.plots import check_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from malleable.paper.contracts import Cell, Effort, Findings
+    from malleable.paper.contracts import Findings
+    from malleable.paper.workers import Report
+
+
+class ExperimentError(ExecutionError):
+    """An experiment cannot make its findings: a bug in it, so there is a traceback to be shown."""
+
+    @property
+    def trace(self) -> str:
+        """The traceback of what the experiment raised."""
+        return "".join(traceback.format_exception(self.__cause__)) if self.__cause__ else ""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, and how many of the cells are kept."""
+
+    def __init__(self, kept: int, total: int) -> None:
+        super().__init__()
+        self.kept, self.total = kept, total
 
 
 @dataclass(frozen=True)
@@ -36,14 +59,84 @@ class Experiment:
         made: Findings = self.module.findings(effort, values)
         return made
 
+    @property
+    def choices(self) -> dict[str, str]:
+        """What it chose where the paper is silent: `CHOICES` of its module, if it has any."""
+        return dict(getattr(self.module, "CHOICES", {}))
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What was found, and the page that shows it."""
+
+    page: Path
+    effort: Effort
+    chapters: tuple[Chapter, ...]
+    drawn: tuple[str, ...]
+    """Figures that had to be drawn; the others were there."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdicts as one document."""
+        verdicts = [
+            {
+                "experiment": chapter.name,
+                "statement": verdict.statement,
+                "verdict": verdict.word,
+                "holds": verdict.holds,
+                "measured": verdict.measured,
+            }
+            for chapter in self.chapters
+            for verdict in chapter.findings.verdicts
+        ]
+        return {"effort": self.effort.name, "page": self.page.as_posix(), "verdicts": verdicts}
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """A cell to be computed."""
+
+    experiment: str
+    cell: Cell
+
+    @property
+    def label(self) -> str:
+        """Where its value will be found."""
+        return f"{self.experiment}/{self.cell.key}"
+
+    @property
+    def weight(self) -> float:
+        """How long it takes compared to others."""
+        return self.cell.weight
+
+
+def reproduce(
+    out: str | Path,
+    effort: Effort = NORMAL,
+    only: Iterable[str] | None = None,
+    progress: Callable[[Report], None] | None = None,
+) -> Reproduction:
+    """Compute what is missing, and write figures, tables, findings and the page into the folder `out`.
+
+    `only` names experiments to restrict it to. What is there and still true is left as it is.
+    """
+    check_installed()
+    chosen = all_experiments(only)
+    notebook = Notebook(out, f"cells/{effort.name}")
+    notebook.check()
+    values = compute(chosen, effort, notebook, progress)
+    chapters = tuple(_chapter(experiment, effort, values[experiment.name]) for experiment in chosen)
+    page, drawn = publish(chapters, effort, notebook, progress)
+    return Reproduction(page, effort, chapters, drawn)
+
 
 def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
     """The experiments in order of their modules' names, or those named."""
     names = sorted(i.name for i in pkgutil.iter_modules(experiments.__path__) if not i.name.startswith("_"))
-    for name in only or ():
+    wanted = set(names if only is None else only)
+    for name in wanted:
         if name not in names:
             raise UnknownKindError(f"no experiment is called {name!r}", did_you_mean(name, names))
-    chosen = names if only is None else [name for name in names if name in set(only)]
+    chosen = [name for name in names if name in wanted]
     return [Experiment(name, importlib.import_module(f"{experiments.__name__}.{name}")) for name in chosen]
 
 
@@ -51,37 +144,43 @@ def compute(
     chosen: Iterable[Experiment],
     effort: Effort,
     notebook: Notebook,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[Report], None] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Values of all cells by experiment; what is missing is computed first, the longest cells first."""
-    chosen = list(chosen)
     cells = {experiment.name: experiment.cells(effort) for experiment in chosen}
-    missing = [
-        (name, cell) for name in cells for cell in cells[name] if notebook.value(name, cell) is MISSING
-    ]
-    missing.sort(key=lambda pair: -pair[1].weight)
-    if missing:
-        done = spread(partial(_computed, notebook), missing, None, progress)
-        if any(outcome is None for outcome in done):
-            raise KeyboardInterrupt
+    everything = [_Missing(name, cell) for name in cells for cell in cells[name]]
+    missing = [asked for asked in everything if notebook.value(asked.experiment, asked.cell) is MISSING]
+    missing.sort(key=lambda asked: -asked.weight)
+    kept = len(everything) - len(missing)
+
+    def count(*_: Any) -> None:
+        nonlocal kept
+        kept += 1
+
+    try:
+        carry_out("computing", partial(_computed, notebook), missing, count, progress)
+    except KeyboardInterrupt:
+        raise Interrupted(kept, len(everything)) from None
     return {name: {cell.key: notebook.value(name, cell) for cell in cells[name]} for name in cells}
 
 
-def _computed(
-    notebook: Notebook, task: tuple[str, Cell], progress: Callable[[int, int], None] | None
-) -> bool:
+def _computed(notebook: Notebook, asked: _Missing) -> None:
     """Compute one cell and write it down at once."""
-    name, cell = task
-    weight = max(1, round(100 * cell.weight))
-    if progress is not None:
-        progress(0, weight)
     try:
-        value = cell.work(**cell.arguments)
+        value = asked.cell.work(**asked.cell.arguments)
     except OutputError:
         raise
     except MalleableError as error:
         value = {"error": error.sentence}
-    notebook.keep(name, cell, value)
-    if progress is not None:
-        progress(weight, weight)
-    return True
+    notebook.keep(asked.experiment, asked.cell, value)
+
+
+def _chapter(experiment: Experiment, effort: Effort, values: dict[str, Any]) -> Chapter:
+    """Findings of an experiment; an error in it is told with its name."""
+    asked = tuple(cell.arguments for cell in experiment.cells(effort))
+    try:
+        findings = experiment.findings(effort, values)
+    except Exception as error:
+        problem = f"the experiment {experiment.name} raised {type(error).__name__}: {error!s:.200}"
+        raise ExperimentError(problem, "mend it; what was computed is kept") from error
+    return Chapter(experiment.name, findings, experiment.choices, values, asked)

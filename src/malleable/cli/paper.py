@@ -1,0 +1,135 @@
+"""`malleable paper`: the paper's evaluation and more, computed anew, on one page."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from malleable.cli._running import INTERRUPTED, REFRESH
+from malleable.cli._shared import JsonOption, console, print_json, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from malleable.paper.reproduce import Reproduction
+    from malleable.paper.workers import Report
+
+LINES_APART = 30.0
+"""Seconds between two lines about the progress where there is no terminal for a bar."""
+COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
+
+
+def command(
+    quick: Annotated[bool, typer.Option("--quick", help="Short runs: see that everything works.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Long runs, for narrow intervals: hours.")] = False,
+    out: Annotated[
+        str, typer.Option("--out", metavar="DIR", help="The folder to write to; what is there is used.")
+    ] = "out/paper",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="Only this experiment; may be given several times."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reproduce the paper: figures, tables, verdicts and a page; run again, it goes on where it was."""
+    from malleable.errors import ParameterError
+
+    if quick and full:
+        raise ParameterError("--quick and --full contradict each other", "give one of them, or neither")
+
+    from malleable.paper.contracts import EFFORTS
+    from malleable.paper.reproduce import ExperimentError, Interrupted, reproduce
+
+    effort = EFFORTS["quick" if quick else "full" if full else "normal"]
+    try:
+        with _progress() as progress:
+            found = reproduce(out, effort, only or None, progress)
+    except KeyboardInterrupt as stop:
+        kept = f"{stop.kept} of {stop.total}" if isinstance(stop, Interrupted) else "all"
+        typer.echo(
+            f"interrupted: {kept} cells are kept in {out}; the same command goes on from there", err=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    except ExperimentError as error:
+        typer.echo(error.trace, err=True, nl=False)
+        raise
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+
+
+def _print(found: Reproduction) -> None:
+    from rich.text import Text
+
+    out = console()
+    title = f"The paper, reproduced ({found.effort.name})"
+    rows = table(title, "experiment", "statement", "verdict", words=3)
+    for chapter in found.chapters:
+        for verdict in chapter.findings.verdicts:
+            word = Text(verdict.word, style=COLOURS[verdict.word])
+            rows.add_row(Text(chapter.name), Text(verdict.statement), word)
+    out.print(rows)
+    out.print(f"{found.page}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Report], None]]:
+    """A bar with time left and what is running on stderr; lines now and then if that is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.table import Column
+
+    screen = Console(stderr=True)
+    shown = 0.0 if screen.is_terminal else time.monotonic()
+
+    def due(seconds: float) -> bool:
+        nonlocal shown
+        if time.monotonic() - shown < seconds:
+            return False
+        shown = time.monotonic()
+        return True
+
+    if not screen.is_terminal:
+
+        def tell(report: Report) -> None:
+            if due(LINES_APART):
+                share = report.done / report.total
+                typer.echo(f"{report.stage}: {share:.0%} done, {_left(report)}", err=True)
+
+        yield tell
+        return
+
+    one_line = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+    # Drawn from here and not from a thread: worker processes are forked from this one.
+    columns = (
+        TextColumn("{task.fields[stage]}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[running]}", style="dim", markup=False, table_column=one_line),
+    )
+    with Progress(*columns, console=screen, transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("", total=None, stage="", left="", running="")
+
+        def report(now: Report) -> None:
+            if due(REFRESH):
+                bar.update(
+                    task, completed=now.done, total=now.total, stage=now.stage, left=_left(now),
+                    running=", ".join(now.running), refresh=True,
+                )  # fmt: skip
+
+        yield report
+
+
+def _left(report: Report) -> str:
+    """The time left for people."""
+    seconds = report.seconds_left
+    if seconds is None:
+        return "time left unknown"
+    if seconds < 90.0:
+        return f"{seconds:.0f} s left"
+    return f"{seconds / 60.0:.0f} min left" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h left"

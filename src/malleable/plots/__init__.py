@@ -1,0 +1,80 @@
+"""Draw figures: on paper (matplotlib: SVG, PNG, PDF) and on a page (plotly: JSON for plotly.js).
+
+The only part of the package that imports matplotlib or plotly, and only when something is drawn: they come
+with `malleable[paper]`. Both drawings are made from the same `Figure` and share colours and layout.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from malleable.errors import ExecutionError
+
+if TYPE_CHECKING:
+    from malleable.paper.contracts import Figure
+
+NEEDED = ("jinja2", "matplotlib", "plotly")
+SUFFIXES = ("svg", "png", "pdf")
+
+
+def check_installed() -> None:
+    """Raise an error that says what to install if the libraries of the extra are not there."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        problem = f"figures and their page need {' and '.join(missing)}, not installed"
+        raise ExecutionError(problem, "pip install 'malleable[paper]'")
+
+
+def draw_files(figure: Figure) -> dict[str, bytes]:
+    """The figure as files, by suffix: svg, png and pdf; the same bytes every time."""
+    check_installed()
+    from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
+
+    return drawn(figure, SUFFIXES)
+
+
+def interactive(figure: Figure) -> dict[str, Any]:
+    """The figure for plotly.js: {"data": …, "layout": …}.
+
+    `layout.meta` holds `wide` and `narrow`: the settings to apply when panels stand side by side, and when
+    the screen is so narrow that they stand one above another.
+    """
+    check_installed()
+    from malleable.plots._screen import described  # noqa: PLC0415 - heavy, and an extra
+
+    return described(figure)
+
+
+def plotly_script() -> str:
+    """The plotly.js that belongs to the figures, to be put into a page."""
+    check_installed()
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415 - heavy, and an extra
+
+    script: str = get_plotlyjs()
+    return script
+
+
+def digest(figure: Figure) -> str:
+    """A digest of all that a figure's files depend on: what it shows, and how that is drawn."""
+    shown = json.dumps(asdict(figure), sort_keys=True, default=_plain)
+    return hashlib.sha256(f"{_drawing()}\n{shown}".encode()).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    return value.tolist()
+
+
+@functools.cache
+def _drawing() -> str:
+    made = hashlib.sha256(importlib.metadata.version("matplotlib").encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        made.update(source.read_bytes())
+    return made.hexdigest()
