@@ -12,9 +12,7 @@ cache folder carries a digest of all sources that a function's module is made of
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
-import re
 import tempfile
 import types as python_types
 import warnings
@@ -24,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 from numba import float64, njit, types, void
+
+from malleable.dependencies import digest, members
 
 config: Any = numba.config
 
@@ -36,9 +36,6 @@ CLASS_RULE = void(F1, float64, F1, F1)
 JOB_RULE = void(F2, float64, F1, F1)
 """rule(jobs, cores, table, out): cores of each job."""
 AS_ARGUMENT = {signature: types.FunctionType(signature) for signature in (CLASS_RULE, JOB_RULE)}
-
-
-IMPORT = re.compile(r"^\s*from (malleable[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 
 
 class SlowPolicyWarning(UserWarning):
@@ -110,12 +107,11 @@ def cache_folder(module: str) -> Iterator[None]:
 
 @functools.cache
 def _folder(module: str) -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sources(module):
-        digest.update(source.read_bytes())
+    # A rule from elsewhere depends on the engine alone; numba looks at the rule's own file itself.
+    name = digest([module, *members("malleable.engine")], numba.__version__)
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for root in (base, Path(tempfile.gettempdir())):
-        place = root / "malleable" / digest.hexdigest()[:16]
+        place = root / "malleable" / name
         try:
             place.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -123,30 +119,3 @@ def _folder(module: str) -> str:
         if os.access(place, os.W_OK):
             return str(place)
     return ""
-
-
-def sources(module: str) -> list[Path]:
-    """The files of this package that a module depends on: its own, and those of all it imports.
-
-    A module from elsewhere is taken to depend on the engine only; numba looks at its own file itself.
-    """
-    found: dict[str, Path] = {}
-    waiting = [module, __name__, "malleable.engine.borrow", "malleable.engine.prefetch"]
-    while waiting:
-        name = waiting.pop()
-        path = None if name in found else _source(name)
-        if path is not None:
-            found[name] = path
-            for package, names in IMPORT.findall(path.read_text(encoding="utf-8")):
-                waiting += [package, *(f"{package}.{word}" for word in re.findall(r"\w+", names))]
-    return [found[name] for name in sorted(found)]
-
-
-def _source(module: str) -> Path | None:
-    """The file of a module of this package, if there is one of that name."""
-    parts = module.split(".")
-    if parts[0] != "malleable":
-        return None
-    place = Path(__file__).parent.parent.joinpath(*parts[1:])
-    candidates = (place.with_suffix(".py"), place / "__init__.py")
-    return next((path for path in candidates if path.is_file()), None)

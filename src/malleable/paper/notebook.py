@@ -8,21 +8,20 @@ written beside their place and moved there, so a run that is killed leaves no ha
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from malleable.catalog import FAMILIES
+from malleable.dependencies import digest, members
 from malleable.errors import OutputError
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Cell
 
 MISSING = object()
-IGNORED = ("cli", "paper", "plots")
-"""Parts of the package that no cell depends on; a cell's own module is digested with it."""
 PROBE = 1 << 16
 """Bytes that must fit on the disk before anything is computed."""
 
@@ -90,13 +89,5 @@ def question(cell: Cell) -> dict[str, Any]:
 
 @functools.cache
 def sources(module: str) -> str:
-    """A digest of all that a cell's value depends on: the package, and the module the cell is in."""
-    package = Path(__file__).parent.parent
-    digest = hashlib.sha256(module.encode())
-    parts = [package / Path(*module.split(".")[1:]).with_suffix(".py")]
-    everything = sorted(package.rglob("*.py"))
-    parts += [source for source in everything if source.relative_to(package).parts[0] not in IGNORED]
-    for part in parts:
-        if part.exists():
-            digest.update(part.read_bytes())
-    return digest.hexdigest()[:16]
+    """A digest of all that a cell's value depends on: what its module imports, and what is found by name."""
+    return digest([module, *(name for family in FAMILIES for name in members(f"malleable.{family}"))], module)
