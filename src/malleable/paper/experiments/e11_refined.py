@@ -1,0 +1,362 @@
+"""Costs at finite n without simulation: the refined mean field against exact and simulated costs."""
+
+from __future__ import annotations
+
+from math import isnan, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.experiments import _evidence as ev
+from malleable.paper.experiments._curves import drawn, stacked
+from malleable.paper.experiments._optimality import exponential
+from malleable.paper.experiments._refined_chain import both, predicted
+from malleable.paper.measuring import compared, effort_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from malleable.paper.contracts import Values
+
+    Curves = Mapping[tuple[str, str], list[Any]]
+
+WORKLOADS: dict[str, tuple[str, str | dict[str, Any]]] = {
+    "paper": ("the paper's workload", "paper"),
+    "exponential": ("exponential sizes of the same means", exponential()),
+}
+POLICIES = {"wham": ("WHAM", 0), "equi": ("EQUI", 2), "greedy": ("GREEDY", 3)}
+"""Names and colours."""
+LOAD = 0.25
+CORES = {"paper": (8, 16, 32, 64, 128), "exponential": (8, 16, 32, 64, 128, 256, 512)}
+"""Numbers of cores with exact costs."""
+QUICK_CORES = {"paper": (16,), "exponential": (16, 32, 64)}
+SIMULATED, QUICK_SIMULATED = (16, 64, 256, 1024), (16, 256)
+LOADS, QUICK_LOADS = (0.1, 0.15, 0.2, 0.25, 0.4, 0.5, 0.55, 0.6, 0.7, 0.8), (0.1, 0.25, 0.5)
+LOAD_CORES = 32
+"""Cores on which the load is varied, under WHAM with exponential sizes."""
+SEED = 11
+SETTLED = 128
+"""From this many cores on, rates and limits are looked at."""
+SQUARE = 0.4
+"""How far from −2 the exponent of the error may be."""
+RIGHT = 0.02
+"""Relative error of a coefficient, and of a cost, that counts as small."""
+
+CHOICES = {
+    "exact costs": "Markov chain of the counts by class and phase; the table says what its truncation loses",
+    "overload": "in the chain, WHAM orders by c/E[X] and GREEDY shares in time when N > n",
+    "n": "exact up to 128 cores (512 with exponential sizes), simulated up to 1024; load 0.25 unless varied",
+    "rates": f"slopes and limits from n ≥ {SETTLED} on",
+}
+
+
+def cells(effort: Effort) -> list[Cell]:
+    """Exact and predicted costs together, by workload, policy and n, and by load; simulations by n."""
+    made = []
+    for name, cores in (QUICK_CORES if effort.quick else CORES).items():
+        for policy in POLICIES:
+            for n in _affordable(effort, name, policy, cores):
+                setting = {"workload": WORKLOADS[name][1], "policy": policy, "cores": n, "load": LOAD}
+                weight = (n / 64) ** 2 * (4.0 if name == "paper" else 0.1) + 0.2
+                made.append(Cell(f"{name}-{policy}-{n}", both, setting, weight))
+    for load in QUICK_LOADS if effort.quick else LOADS:
+        setting = {
+            "workload": WORKLOADS["exponential"][1],
+            "policy": "wham",
+            "cores": LOAD_CORES,
+            "load": load,
+        }
+        made.append(Cell(f"load-{load:g}", both, setting, 0.3 + load))
+    for n in _simulated(effort):
+        run = {"policies": list(POLICIES), "cores": n, "load": LOAD, "seed": SEED, **effort_arguments(effort)}
+        made.append(Cell(f"simulated-{n}", compared, run, 3.0))
+        setting = {"workload": "paper", "cores": n, "load": LOAD}
+        made += [Cell(f"predicted-{p}-{n}", predicted, {**setting, "policy": p}, 0.1) for p in POLICIES]
+    return made
+
+
+def _affordable(effort: Effort, name: str, policy: str, cores: Sequence[int]) -> list[int]:
+    """On the paper's workload the chain of 128 cores takes seconds, so it is solved for WHAM alone."""
+    most = 64 if name == "paper" and policy != "wham" and effort.name != "full" else max(cores)
+    return [n for n in cores if n <= most]
+
+
+def _simulated(effort: Effort) -> tuple[int, ...]:
+    return QUICK_SIMULATED if effort.quick else SIMULATED
+
+
+def findings(effort: Effort, values: Values) -> Findings:
+    """Costs and errors over n and load, and what they say."""
+    chosen = QUICK_CORES if effort.quick else CORES
+    curves = {
+        (name, policy): [values[f"{name}-{policy}-{n}"] for n in _affordable(effort, name, policy, cores)]
+        for name, cores in chosen.items()
+        for policy in POLICIES
+    }
+    loads = [values[f"load-{load:g}"] for load in (QUICK_LOADS if effort.quick else LOADS)]
+    return Findings(
+        title="Costs at finite n, without simulation",
+        source="beyond the paper (refined mean field of Gast and Van Houdt)",
+        statement=(
+            "The mean field gives the cost on infinitely many cores. At finite n random fluctuations add to "
+            "it: to first order a constant over n, which can be computed from the equation's derivatives. "
+            "How many cores does it take for this to be a good prediction, and does it know when it is not?"
+        ),
+        figures=(_costs(effort, values, curves), _errors(curves), _over_load(loads)),
+        tables=(_table(curves), _load_table(loads)),
+        verdicts=(
+            _coefficients(curves),
+            _second_order(curves),
+            _closer([*(v for c in curves.values() for v in c)]),
+            _honest([*(v for c in curves.values() for v in c), *loads]),
+            _order(curves),
+            _agrees(effort, values),
+            _predicts(effort, values),
+        ),
+        remarks=(
+            (
+                "The correction is the first term of a series in 1/n. On few cores the next terms are as "
+                "large; the correction is then too high, and further up, where they change sign, too low."
+            ),
+            (
+                "At low load so few jobs are present that their number fluctuates by as much as its mean. "
+                "No expansion around a fixed point is of use there, whether or not the demand has a kink."
+            ),
+        ),
+    )
+
+
+def error(value: Mapping[str, Any], key: str = "refined") -> float:
+    """By which share a prediction is off the exact cost."""
+    return float(value[key] / value["exact"] - 1.0)
+
+
+def _costs(effort: Effort, values: Values, curves: Curves) -> Figure:
+    panels = []
+    for name, (title, _) in WORKLOADS.items():
+        series = []
+        for policy, (label, colour) in POLICIES.items():
+            found = curves[name, policy]
+            more = [values[f"predicted-{policy}-{n}"] for n in _simulated(effort)] if name == "paper" else []
+            guess = {float(v["cores"]): v["refined"] for v in sorted([*found, *more], key=_cores)}
+            x, exact = tuple(map(float, map(_cores, found))), tuple(v["exact"] for v in found)
+            series += [
+                Series(f"{label}, refined", tuple(guess), tuple(guess.values()), colour=colour),
+                Series(f"{label}, exact", x, exact, style="points", colour=colour),
+            ]
+            if name == "paper":
+                series.append(_simulated_series(effort, values, policy, label, colour))
+        panels.append(Panel(Axis("cores n", "log"), Axis("mean cost per job"), tuple(series), title=title))
+    return Figure(
+        "refined-costs",
+        "Predicted, exact and simulated costs",
+        f"Mean holding cost over the number of cores at load {LOAD:g}. The refined mean field needs no more "
+        "than the fixed point and its derivatives.",
+        tuple(panels),
+    )
+
+
+def _cores(value: Mapping[str, Any]) -> int:
+    return int(value["cores"])
+
+
+def _simulated_series(effort: Effort, values: Values, policy: str, label: str, colour: int) -> Series:
+    pairs = [(n, values[f"simulated-{n}"]) for n in _simulated(effort)]
+    known = [(float(n), ev.estimate(v["results"][policy]["cost"])) for n, v in pairs if not ev.failed(v)]
+    cores, costs = [n for n, _ in known], [cost for _, cost in known]
+    return drawn(f"{label}, simulated", cores, costs, "points", colour + 8)
+
+
+def _errors(curves: Curves) -> Figure:
+    panels = []
+    for name, (title, _) in WORKLOADS.items():
+        series = []
+        for policy, (label, colour) in POLICIES.items():
+            found = curves[name, policy]
+            x = tuple(float(v["cores"]) for v in found)
+            for key, kind, style in (("refined", "refined", "both"), ("limit", "mean field", "dashed")):
+                y = tuple(abs(error(v, key)) for v in found)
+                series.append(Series(f"{label}, {kind}", x, y, style=style, colour=colour))
+        panels.append(
+            Panel(Axis("cores n", "log"), Axis("relative error", "log"), tuple(series), title=title)
+        )
+    return Figure(
+        "refined-errors",
+        "Errors of the predictions",
+        "Distance from the exact cost, relative to it. Where the error of the refined mean field changes "
+        "sign, it is small by chance.",
+        tuple(panels),
+    )
+
+
+def _over_load(loads: list[Any]) -> Figure:
+    x = tuple(v["load"] for v in loads)
+    series = (
+        Series("refined", x, tuple(error(v) for v in loads), style="both", colour=0),
+        Series("mean field", x, tuple(error(v, "limit") for v in loads), style="both", colour=6),
+    )
+    marks = tuple((v["load"], error(v), "does not apply") for v in loads if not v["applies"])
+    panel = Panel(Axis("system load ρ"), Axis("relative error"), series, marks=marks)
+    return Figure(
+        "refined-load",
+        "Errors over the load",
+        f"WHAM on {LOAD_CORES} cores with exponential sizes. Marked: the result says that it does not apply, "
+        "because a class is near a kink of its demand or jobs outnumber cores too often.",
+        (panel,),
+    )
+
+
+def _table(curves: Curves) -> Table:
+    parts = [
+        {
+            "workload": (WORKLOADS[name][0],) * len(found),
+            "policy": (POLICIES[policy][0],) * len(found),
+            **_columns(found),
+        }
+        for (name, policy), found in curves.items()
+    ]
+    return Table("refined", "Exact and predicted costs", stacked(parts))
+
+
+def _load_table(loads: list[Any]) -> Table:
+    return Table("refined-load", f"WHAM on {LOAD_CORES} cores over the load", _columns(loads))
+
+
+def _columns(found: list[Any]) -> dict[str, tuple[Any, ...]]:
+    return {
+        "cores": tuple(v["cores"] for v in found),
+        "load": tuple(v["load"] for v in found),
+        "exact": tuple(v["exact"] for v in found),
+        "mean field": tuple(v["limit"] for v in found),
+        "refined": tuple(v["refined"] for v in found),
+        "error": tuple(error(v) for v in found),
+        "applies": tuple("yes" if v["applies"] else v["reason"] for v in found),
+        "lost by the chain": tuple(v["truncation"] for v in found),
+    }
+
+
+def _settled(curves: Curves) -> dict[str, list[Any]]:
+    """By policy, with exponential sizes: the costs on so many cores that the first order counts."""
+    kept = {p: [v for v in curves["exponential", p] if v["cores"] >= SETTLED] for p in POLICIES}
+    return {policy: found for policy, found in kept.items() if len(found) >= 3}
+
+
+def _coefficients(curves: Curves) -> Verdict:
+    """Extrapolate n·(exact − limit) through the last three n and compare it with the coefficient."""
+    statement = "n·(cost − limit) tends to the coefficient of the refined mean field"
+    texts, off = [], []
+    for policy, found in _settled(curves).items():
+        last = found[-3:]
+        x = np.array([1.0 / v["cores"] for v in last])
+        y = np.array([v["cores"] * (v["exact"] - v["limit"]) for v in last])
+        limit, aim = float(np.polyfit(x, y, 2)[-1]), last[-1]["coefficient"]
+        off.append(abs(limit / aim - 1.0))
+        texts.append(f"{POLICIES[policy][0]} {limit:.4f} for {aim:.4f}")
+    if not off:
+        return Verdict(statement, None, "too few points")
+    text = f"extrapolated: {', '.join(texts)}; worst {max(off):.2%} off"
+    return Verdict(statement, max(off) <= RIGHT, text)
+
+
+def _second_order(curves: Curves) -> Verdict:
+    """The slope of log error over log n, between the first and the last n that count."""
+    statement = "The error of the refined mean field falls like 1/n², that of the mean field like 1/n"
+    first, second = ([_slope(f, key) for f in _settled(curves).values()] for key in ("limit", "refined"))
+    if not first:
+        return Verdict(statement, None, "too few points")
+    holds = all(abs(s + 2.0) <= SQUARE for s in second) and all(abs(s + 1.0) <= SQUARE / 2 for s in first)
+    text = (
+        f"exponents from n = {SETTLED} on: refined {min(second):.2f} to {max(second):.2f}, mean field "
+        f"{min(first):.2f} to {max(first):.2f}"
+    )
+    return Verdict(statement, holds, text)
+
+
+def _slope(found: list[Any], key: str) -> float:
+    first, last = found[0], found[-1]
+    return log(abs(error(last, key) / error(first, key))) / log(last["cores"] / first["cores"])
+
+
+def _closer(found: list[Any]) -> Verdict:
+    """Against the mean field alone, at every n."""
+    statement = (
+        "On any number of cores the refined mean field is closer to the exact cost than the mean field"
+    )
+    factors = [(abs(error(v, "limit")) / abs(error(v)), v) for v in found]
+    factor, worst = min(factors, key=lambda one: one[0])
+    text = f"{len(found)} settings; at least {factor:.1f} times closer (n = {worst['cores']})"
+    return Verdict(statement, factor > 1.0, text)
+
+
+def _honest(found: list[Any]) -> Verdict:
+    """Whether `applies` can be relied on."""
+    statement = f"Where the refined mean field says that it applies, it is off by at most {RIGHT:.0%}"
+    groups = {flag: [v for v in found if v["applies"] is flag] for flag in (True, False)}
+    worst = {flag: max(group, key=lambda v: abs(error(v)), default=None) for flag, group in groups.items()}
+    texts = [
+        f"{words}: {len(groups[flag])} times, at worst {error(v):+.2%} (n = {v['cores']}, ρ = {v['load']:g})"
+        for flag, words in ((True, "applies"), (False, "does not"))
+        if (v := worst[flag]) is not None
+    ]
+    top = worst[True]
+    return Verdict(statement, None if top is None else abs(error(top)) <= RIGHT, "; ".join(texts))
+
+
+def _order(curves: Curves) -> Verdict:
+    """Which of two policies is the cheaper: the same by prediction and by exact cost?"""
+    right = wrong = 0
+    where = ""
+    for name in WORKLOADS:
+        by_cores: dict[int, dict[str, Any]] = {}
+        for policy in POLICIES:
+            for v in curves[name, policy]:
+                by_cores.setdefault(v["cores"], {})[policy] = v
+        for n, found in by_cores.items():
+            exact, guess = (_ranked(found, key) for key in ("exact", "refined"))
+            if exact == guess:
+                right += len(found) > 1
+            else:
+                wrong += 1
+                where += f"; not at n = {n}, {WORKLOADS[name][0]}"
+    return Verdict(
+        "The refined mean field puts the policies in the order of their exact costs",
+        wrong == 0 if right + wrong else None,
+        f"right in {right} of {right + wrong} settings{where}",
+    )
+
+
+def _ranked(found: Mapping[str, Any], key: str) -> list[str]:
+    return sorted(found, key=lambda policy: float(found[policy][key]))
+
+
+def _runs(effort: Effort, values: Values) -> list[tuple[int, str, Any]]:
+    found = [(n, values[f"simulated-{n}"]) for n in _simulated(effort)]
+    return [(n, p, r) for n, v in found if not ev.failed(v) for p, r in v["results"].items()]
+
+
+def _agrees(effort: Effort, values: Values) -> Verdict:
+    return ev.agreement(
+        "Simulated costs are the exact ones",
+        [
+            ev.Case(f"{POLICIES[p][0]} on {n} cores", ev.estimate(r["cost"]), r, known["exact"])
+            for n, p, r in _runs(effort, values)
+            if (known := values.get(f"paper-{p}-{n}")) is not None
+        ],
+    )
+
+
+def _predicts(effort: Effort, values: Values) -> Verdict:
+    """On many cores, where there is no exact cost: the simulated one, up to its interval."""
+    statement = f"From 256 cores on, refined costs are at most {RIGHT / 10:.1%} outside simulated intervals"
+    off = []
+    for n, p, result in _runs(effort, values):
+        if n >= 256:
+            cost = ev.widened(ev.estimate(result["cost"]), result, ev.SURE)
+            guess = values[f"predicted-{p}-{n}"]["refined"]
+            off.append((max(cost.low - guess, guess - cost.high, 0.0) / guess, guess / cost.mean - 1.0, n, p))
+    if not off or any(isnan(one[0]) for one in off):
+        return Verdict(statement, None, "not simulated to an interval")
+    beyond, mean, n, p = max(off, key=lambda one: (one[0], abs(one[1])))
+    text = f"farthest: {POLICIES[p][0]} on {n} cores, {mean:+.3%} of the simulated mean, {beyond:.3%} outside"
+    return Verdict(statement, beyond <= RIGHT / 10, text)

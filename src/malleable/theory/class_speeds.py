@@ -1,0 +1,104 @@
+"""A policy as a function of the class counts: the speeds that the exact chain of `theory.exact` needs.
+
+While jobs do not outnumber cores, WHAM, WHAM on whole cores, EQUI and GREEDY look at class counts alone.
+Beyond that they look at more, which a chain on class counts cannot know. There we take
+
+- EQUI as it is: n/N of a core for everybody;
+- WHAM without its knowledge of sizes: one core each by c_i/E[X_i] and not by c/x. With exponential sizes that
+  is what a scheduler can know, as the expected remaining size stays E[X_i] (the *size-blind* WHAM);
+- GREEDY with all jobs tied (w = 1) sharing the cores in time, for its order of arrival is not in the counts.
+
+On whole cores the jobs of a class may have different widths; with exponential sizes only their total speed
+matters, and every job is given the average. With other sizes that is an approximation.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable import catalog
+from malleable.engine import abi
+from malleable.engine.abi import FIFO, INDEX, SHARE, ClassProgram
+from malleable.errors import UnsupportedError
+from malleable.model import checked_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from malleable.contracts import FloatArray, Policy
+    from malleable.engine.abi import JobProgram
+    from malleable.jobs import IntArray
+    from malleable.model import Workload
+
+
+def class_speeds(policy: Policy, workload: Workload, cores: float) -> Callable[[FloatArray], FloatArray]:
+    """The speed of a job of each class at given class counts (vectors × classes), as `exact.solve` asks."""
+    policy.buyers(workload)  # refuses what is not a rule on class counts
+    cores = checked_cores(cores)
+    program = policy.program(workload, cores)
+    if isinstance(program, ClassProgram) and program.discipline in {SHARE, INDEX, FIFO}:
+        return partial(_by_rule, program, workload, cores)
+    name = catalog.display("policies", policy.kind)
+    if isinstance(program, ClassProgram):
+        raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fixed_width for its cost")
+    if program is None or program.period or program.pause:
+        raise UnsupportedError(f"{name} has no rule on class counts", "simulate it")
+    return partial(_by_job, program, workload, cores)
+
+
+def _by_rule(program: ClassProgram, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+    totals = counts.sum(axis=1)
+    shared = cores / np.maximum(totals, 1.0)[:, None] * np.ones_like(counts)
+    crowded = totals >= cores
+    widths = shared if program.discipline != INDEX else _in_order(workload, cores, counts)
+    for row in np.flatnonzero((totals > 0.0) & ~crowded):
+        program.rule(counts[row], cores, program.table, widths[row])
+    speeds = np.column_stack([s(k) for s, k in zip(workload.speedups, widths.T, strict=True)])
+    return np.where(crowded[:, None], widths, speeds)
+
+
+def _in_order(workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+    """The share of each class's jobs that have a core when classes are served by c_i/E[X_i]."""
+    order = np.argsort(-workload.holding_costs / workload.mean_sizes, kind="stable")
+    waiting = counts[:, order]
+    before = np.cumsum(waiting, axis=1) - waiting
+    served = np.clip(cores - before, 0.0, waiting)
+    share = np.empty_like(counts)
+    share[:, order] = np.divide(served, waiting, out=np.zeros_like(served), where=waiting > 0.0)
+    return share
+
+
+def _by_job(program: JobProgram, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+    """Ask the rule about jobs that are all of mean size; of a class, n jobs are all that can matter."""
+    usable = np.minimum(counts, np.floor(cores)).astype(np.intp)
+    vectors, which = np.unique(usable, axis=0, return_inverse=True)
+    totals = np.zeros(vectors.shape)
+    for row, vector in enumerate(vectors):
+        index = np.repeat(np.arange(len(vector)), vector)
+        totals[row] = _asked(program, workload, cores, index)
+        if not np.allclose(totals[row], _asked(program, workload, cores, index[::-1])):
+            raise UnsupportedError(
+                f"at class counts {vector} the order of arrival decides between classes", "simulate it"
+            )
+    return np.asarray(totals[which.ravel()] / np.maximum(counts, 1.0))
+
+
+def _asked(program: JobProgram, workload: Workload, cores: float, index: IntArray) -> FloatArray:
+    """The total speed of each class when jobs of these classes arrived in this order."""
+    jobs = _jobs(workload, index)
+    given = np.zeros(len(jobs))
+    program.rule(jobs, cores, program.table, given)
+    return np.array([s(given[index == i]).sum() for i, s in enumerate(workload.speedups)])
+
+
+def _jobs(workload: Workload, index: IntArray) -> FloatArray:
+    """Jobs of mean size as a job rule sees them, the earliest first."""
+    jobs = np.zeros((len(index), abi.COLUMNS))
+    jobs[:, abi.AGE] = len(index) - np.arange(len(index))
+    jobs[:, abi.CLASS], jobs[:, abi.IDENTITY] = index, np.arange(len(index))
+    jobs[:, abi.REMAINING] = jobs[:, abi.SIZE] = workload.mean_sizes[index]
+    jobs[:, abi.WEIGHT] = workload.holding_costs[index]
+    return jobs
