@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 RARE = 0.01
 """Probability of overload above which the correction is not to be trusted."""
+LARGE = 0.2
+"""Share of the cost beyond which a first correction leaves too much to the next, which is about its square."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ def refine(fluid: Fluid, point: FixedPoint) -> Refined:
     extra = float(costs @ fluid.by_class(shift)) / fluid.workload.total_rate
     overload = _overload(fluid, point.state + shift, W)
     often = f"jobs outnumber cores with probability {overload:.2g}"
+    large = f"the correction is {extra / point.cost:.0%} of the cost: too few jobs for an expansion in 1/n"
     reason = often if overload > RARE else _kink(fluid, point, W)
+    reason = reason or (large if abs(extra) > LARGE * point.cost else "")
     return Refined(extra * fluid.cores, point.cost + extra, not reason, reason, overload)
 
 
