@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -415,3 +416,14 @@ def test_light_import():
     code = "import sys, malleable.plots, malleable.cli; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"matplotlib", "plotly", "jinja2"} & set(done.stdout.split())
+
+
+def test_panels_without_data_are_left_out():
+    """A panel whose points are all missing takes no room; a figure of such panels keeps them."""
+    nan = float("nan")
+    full = Panel(Axis("x"), Axis("y"), (Series("a", (1.0, 2.0), (1.0, 2.0)),))
+    empty = Panel(Axis("x", "log"), Axis("y", "log"), (Series("a", (1.0, 2.0), (nan, nan)),))
+    figure = Figure("two", "Two", "", (empty, full))
+    assert _layout.with_data(figure).panels == (full,)
+    assert _layout.with_data(replace(figure, panels=(empty,))).panels == (empty,)
+    assert plots.draw_files(figure) == plots.draw_files(replace(figure, panels=(full,)))

@@ -16,8 +16,6 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from threadpoolctl import threadpool_limits
-
 from malleable.errors import ExecutionError
 
 if TYPE_CHECKING:
@@ -127,6 +125,8 @@ def _start(work: Any, tasks: Sequence[Any], board: Any) -> None:
     There is a worker for every core, so linear algebra must not start threads of its own: where each of them
     has all cores, small matrices take ten times as long.
     """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - it comes with an extra
+
     threadpool_limits(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _Bench.work, _Bench.tasks, _Bench.board = work, tasks, board

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError
+from malleable.plots._layout import with_data
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Figure
 
-NEEDED = ("jinja2", "matplotlib", "plotly")
+NEEDED = ("jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")
 
 
@@ -37,7 +38,7 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     check_installed()
     from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
 
-    return drawn(figure, SUFFIXES)
+    return drawn(with_data(figure), SUFFIXES)
 
 
 def interactive(figure: Figure) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def interactive(figure: Figure) -> dict[str, Any]:
     check_installed()
     from malleable.plots._screen import described  # noqa: PLC0415 - heavy, and an extra
 
-    return described(figure)
+    return described(with_data(figure))
 
 
 def plotly_script() -> str:

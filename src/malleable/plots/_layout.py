@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,12 @@ MOST_NUMBERS = 130
 """Cells of a grid up to which their numbers are written into them."""
 MOST_COLUMNS = 12
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def with_data(figure: Figure) -> Figure:
+    """The figure without panels that have nothing to show, unless none has."""
+    there = tuple(panel for panel in figure.panels if values_along(panel, "y") or panel.marks)
+    return replace(figure, panels=there) if there else figure
 
 
 def rows(figure: Figure) -> list[tuple[Panel, ...]]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 RARE = 0.01
 """Probability of overload above which the correction is not to be trusted."""
 LARGE = 0.2
-"""Share of the cost beyond which a first correction leaves too much to the next, which is about its square."""
+"""Share of the cost beyond which a first correction leaves too much to the next, about its square."""
 
 
 @dataclass(frozen=True)
