@@ -1,0 +1,225 @@
+"""A policy over the number of cores beside WHAM on the same jobs: its numbers, figures and tables."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.experiments import _evidence as ev
+from malleable.paper.experiments._curves import drawn, high, low, stacked
+from malleable.statistics.intervals import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from malleable.paper.contracts import Values
+
+WHAM, PLANNED = "wham", "fw-cam:beta=0.8"
+POLICIES: dict[str, tuple[str, int]] = {
+    WHAM: ("WHAM", 0),
+    PLANNED: ("FW-CAM", 1),
+    "equi": ("EQUI", 2),
+    "greedy": ("GREEDY", 3),
+    "greedy:weight=mu": ("GREEDY, w = μ", 11),
+    "greedy:weight=c": ("GREEDY, w = c", 4),
+    "greedy:weight=cmu": ("GREEDY, w = cμ", 12),
+    "greedy:weight=c/x": ("GREEDY, w = c/x", 5),
+    "hell": ("HELL", 13),
+    "knee": ("KNEE", 14),
+    "hesrpt": ("A-heSRPT", 7),
+    "pollux": ("Pollux", 15),
+    "sia": ("Sia", 10),
+    "lpf": ("LPF", 9),
+}
+"""Names and colours."""
+START = 16
+"""From this many cores on, a + b/n + c/n² is fitted to differences from WHAM; for WHAM itself from 64 on."""
+FALLS = -0.1
+"""A difference from WHAM that falls with this power of n, or faster, may vanish in the end."""
+TUNED_CORES = 64
+SWEEPS: dict[str, tuple[str, ...]] = {
+    "knee": tuple(f"knee:alpha={alpha}" for alpha in (0.003, 0.004, 0.006, 0.008, 0.012, 0.016, 0.032)),
+    "lpf": tuple(f"lpf:efficiency={e}" for e in (0.3, 0.35, 0.4, 0.45, 0.5, 0.7)),
+    "sia": ("sia", "sia:restart=0.0"),
+    "pollux": ("pollux", "pollux:restart=0.0", "pollux:fairness=-2.0"),
+}
+"""Settings of rivals that have any, and what it would help to change them."""
+
+
+class Rival:
+    """What the simulations say about one policy over n."""
+
+    def __init__(self, cores: Sequence[int], found: Sequence[Any], policy: str) -> None:
+        self.cores = tuple(cores)
+        self.errors = tuple(v["error"] if ev.failed(v) else "" for v in found)
+        self.results = tuple(None if ev.failed(v) else v["results"][policy] for v in found)
+        self.stable = tuple(r is not None and bool(r["stable"]) for r in self.results)
+        self.costs = tuple(Estimate() if r is None else ev.estimate(r["cost"]) for r in self.results)
+        self.differences = tuple(
+            ev.estimate(v["differences"][policy])
+            if not ev.failed(v) and policy in v["differences"] else Estimate()
+            for v in found
+        )  # fmt: skip
+
+    def ratios(self, lowest: float) -> tuple[Estimate, ...]:
+        """Costs over the bound; none where the policy is unstable."""
+        return tuple(
+            Estimate(*(v / lowest for v in (e.mean, e.low, e.high))) if good else Estimate()
+            for e, good in zip(self.costs, self.stable, strict=True)
+        )
+
+    def margin(self, lowest: float) -> Estimate:
+        """The limit of its difference from WHAM, over the bound."""
+        found, _ = ev.limit(self.cores, self._known, START)
+        return Estimate(*(v / lowest for v in (found.mean, found.low, found.high)))
+
+    @property
+    def growth(self) -> Estimate:
+        """The power of n with which its difference from WHAM grows or falls."""
+        return ev.power(self.cores, self._known)[0]
+
+    @property
+    def _known(self) -> list[Estimate]:
+        return [d if good else Estimate() for d, good in zip(self.differences, self.stable, strict=True)]
+
+
+def figure(known: Any, wham: Rival, rivals: dict[str, Rival]) -> Figure:
+    """Costs over the bound, and over WHAM."""
+    lowest = known["bound"]
+    shown = {WHAM: wham, **rivals}
+    costs, margins = [], []
+    for policy, rival in shown.items():
+        name, colour = POLICIES[policy]
+        x = tuple(map(float, rival.cores))
+        costs.append(drawn(name, x, rival.ratios(lowest), "both", colour))
+        if policy != WHAM:
+            above = [
+                Estimate(*(v / lowest for v in (d.mean, d.low, d.high))) if ok and d.low > 0.0 else Estimate()
+                for d, ok in zip(rival.differences, rival.stable, strict=True)
+            ]
+            margins.append(drawn(name, x, above, "both", colour))
+        if policy in known and policy != WHAM:
+            ends = (float(wham.cores[0]), float(wham.cores[-1]))
+            limit = known[policy] / lowest - 1.0
+            margins.append(Series(f"{name}, limit", ends, (limit, limit), style="dotted", colour=colour))
+    marks = tuple(
+        (float(n), 1.0, f"{POLICIES[p][0]}: unstable")
+        for p, rival in rivals.items()
+        for n, ok in zip(rival.cores, rival.stable, strict=True)
+        if not ok
+    )
+    return Figure(
+        "rivals",
+        "Rivals against the lower bound",
+        "Left: cost over V* at load 0.25 as the number of cores grows, with 95 % intervals; 1 is as good as "
+        "any policy can be. Where a policy is unstable it has no cost. Right: what each costs more than WHAM "
+        "on the same jobs, over V*; dotted lines are limits from mean-field equations. WHAM comes "
+        "down to the bound, FW-CAM slowly so; the others level off above it.",
+        (
+            Panel(Axis("cores n", "log"), Axis("cost / V*", "log"), tuple(costs), marks=marks),
+            Panel(Axis("cores n", "log"), Axis("(cost − cost of WHAM) / V*", "log"), tuple(margins)),
+        ),
+    )
+
+
+def table(lowest: float, wham: Rival, rivals: dict[str, Rival]) -> Table:
+    """All costs, and all paired differences."""
+    parts = []
+    for policy, rival in {WHAM: wham, **rivals}.items():
+        ratios, count = rival.ratios(lowest), len(rival.cores)
+        parts.append(
+            {
+                "policy": (POLICIES[policy][0],) * count,
+                "cores": rival.cores,
+                "cost": tuple(e.mean for e in rival.costs),
+                "low": tuple(map(low, rival.costs)),
+                "high": tuple(map(high, rival.costs)),
+                "cost / V*": tuple(e.mean for e in ratios),
+                "difference from WHAM": tuple(d.mean for d in rival.differences),
+                "difference low": tuple(map(low, rival.differences)),
+                "difference high": tuple(map(high, rival.differences)),
+                "stable": rival.stable,
+                "jobs simulated": tuple(None if r is None else r["jobs"] for r in rival.results),
+            }
+        )
+    return Table("rivals", "Costs over n, all paired with WHAM (95 %)", stacked(parts))
+
+
+def limits_table(known: Any, rivals: dict[str, Rival]) -> Table:
+    """What the costs tend to."""
+    lowest = known["bound"]
+    powers = {p: rival.growth for p, rival in rivals.items()}
+    # What falls as a power of n is no a + b/n + c/n², so that there is nothing to extrapolate.
+    margins = {p: Estimate() if powers[p].high < FALLS else r.margin(lowest) for p, r in rivals.items()}
+    columns = {
+        "policy": tuple(POLICIES[p][0] for p in rivals),
+        "mean-field limit / V*": tuple(known[p] / lowest if p in known else nan for p in rivals),
+        "extrapolated (cost − WHAM) / V*": tuple(m.mean for m in margins.values()),
+        "low": tuple(map(low, margins.values())),
+        "high": tuple(map(high, margins.values())),
+        "(cost − WHAM) as a power of n": tuple(e.mean for e in powers.values()),
+        "power low": tuple(map(low, powers.values())),
+        "power high": tuple(map(high, powers.values())),
+    }
+    return Table("rivals-limits", "Limits for many cores (99.9 %), and powers of n (95 %)", columns)
+
+
+def _sweeps(values: Values) -> list[tuple[str, str, Any, Estimate, Estimate]]:
+    """Rival, setting, result, cost, difference from WHAM."""
+    return [
+        (policy, variant, found["results"][variant], ev.estimate(found["results"][variant]["cost"]),
+         ev.estimate(found["differences"][variant]))
+        for policy, variants in SWEEPS.items()
+        if (found := values.get(f"sweep-{policy}")) is not None
+        for variant in variants
+    ]  # fmt: skip
+
+
+def sweep_table(values: Values, lowest: float) -> tuple[Table, ...]:
+    """All settings of the rivals' parameters."""
+    rows = _sweeps(values)
+    if not rows:
+        return ()
+    columns = {
+        "policy": tuple(POLICIES[policy][0] for policy, *_ in rows),
+        "setting": tuple(variant for _, variant, *_ in rows),
+        "cost": tuple(cost.mean for *_, cost, _ in rows),
+        "low": tuple(low(cost) for *_, cost, _ in rows),
+        "high": tuple(high(cost) for *_, cost, _ in rows),
+        "cost / V*": tuple(cost.mean / lowest for *_, cost, _ in rows),
+        "difference from WHAM": tuple(d.mean for *_, d in rows),
+        "difference low": tuple(low(d) for *_, d in rows),
+        "difference high": tuple(high(d) for *_, d in rows),
+        "stable": tuple(result["stable"] for _, _, result, _, _ in rows),
+    }
+    return (Table("rivals-settings", f"Settings of the rivals on {TUNED_CORES} cores (95 %)", columns),)
+
+
+def sweep_figure(values: Values, lowest: float) -> tuple[Figure, ...]:
+    """Costs over the parameters of KNEE and LPF, if they were swept."""
+    panels = []
+    for policy, title in (("knee", "α of KNEE"), ("lpf", "efficiency of LPF")):
+        rows = [row for row in _sweeps(values) if row[0] == policy]
+        if not rows:
+            return ()
+        x = tuple(float(variant.partition("=")[2]) for _, variant, *_ in rows)
+        ratios = [
+            Estimate(*(v / lowest for v in (c.mean, c.low, c.high))) if r["stable"] else Estimate()
+            for _, _, r, c, _ in rows
+        ]
+        ours = values[f"sweep-{policy}"]["results"][WHAM]["cost"]["mean"] / lowest
+        series = (
+            drawn(POLICIES[policy][0], x, ratios, "both", POLICIES[policy][1]),
+            Series("WHAM", (x[0], x[-1]), (ours, ours), style="dashed", colour=0),
+        )
+        panels.append(Panel(Axis(title, "log" if policy == "knee" else "linear"), Axis("cost / V*"), series))
+    return (
+        Figure(
+            "rivals-settings",
+            "Settings of KNEE and LPF",
+            f"Cost over V* on {TUNED_CORES} cores for other values of the parameter, with 95 % intervals; no "
+            "value does as well as WHAM.",
+            tuple(panels),
+        ),
+    )
