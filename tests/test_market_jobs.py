@@ -105,6 +105,13 @@ def check(policy, population, tolerance):
 
 
 @pytest.mark.parametrize("policy", MARKET, ids=repr)
+def test_a_hair_more_than_one_core_each(policy):
+    """Demand that is flat and nearly right does not keep the search from the price: the hair is given out."""
+    workload = workload_of({"kind": "power", "exponent": 0.5})
+    check(policy, (workload, 1.0 + 2.0**-24, [random_jobs(workload, 1, seed) for seed in range(3)]), 1e-9)
+
+
+@pytest.mark.parametrize("policy", MARKET, ids=repr)
 @settings(max_examples=15, deadline=None)
 @given(population=populations(*FAST))
 def test_job_rules_are_the_policies(policy, population):

@@ -28,6 +28,8 @@ FREE, PROHIBITIVE, FARTHEST = 1e-280, 1e280, 644.7
 """Prices beyond which demand is taken to have reached its limits, and the logarithm of the latter."""
 FLATTEST = -1e-3
 """The least slope of log demand over log price that the search relies on."""
+NEAREST = 1e-6
+"""The shortest step of the search for a bracket, as a share of the longest; both grow."""
 
 
 def excess(
@@ -113,7 +115,9 @@ def _bracket(
             if not low < following < high:
                 break
         else:
-            following = min(max(u + min(max(step, -reach), reach), -FARTHEST), FARTHEST)
+            # Where demand is flat and nearly right the slope says to go no distance at all: go some.
+            step = math.copysign(min(max(abs(step), NEAREST * reach), reach), step)
+            following = min(max(u + step, -FARTHEST), FARTHEST)
             reach *= 4.0
             if following == u:
                 break
