@@ -12,8 +12,12 @@ from malleable.model import paper_workload
 from malleable.paper.contracts import QUICK
 from malleable.paper.reproduce import all_experiments, reproduce
 from malleable.theory.relaxed import bound
-from test_paper_browser import DESK, PHONE, Visit
-from test_paper_browser import browser  # noqa: F401 - a fixture
+from test_paper_browser import (
+    DESK,
+    PHONE,
+    Visit,
+    browser,  # noqa: F401 - a fixture
+)
 
 TRULY_FAIL = {
     "No other class rule costs less than WHAM, at any n and load",
