@@ -18,7 +18,7 @@ from malleable.model import JobClass, Workload
 from malleable.simulation import program
 
 LOAD = 0.7
-JOBS = 20_000
+JOBS = 50_000
 OURS, THEIRS = 100, 3
 """Repetitions; the fastest counts, because other people use the machine too."""
 

@@ -160,9 +160,9 @@ class ClassMachine(Machine):
 
     def _set_memo(self, m: int) -> None:
         row = _power_of_two(K.MEMO_SPEEDS + 2 * m)
+        # Zeros are no key, since somebody is present when one is looked up; and untouched pages cost nothing.
         self.memo = np.zeros((1 << MEMO_BITS, row))
         self.memo_keys = self.memo.view(np.int64)
-        self.memo_keys[:, K.MEMO_KEY] = -1
         self.memo_bins = np.zeros((1 << MEMO_BITS if self.widths.shape[1] > 1 else 1, m))
 
     def _set_pools(self) -> None:
