@@ -39,7 +39,7 @@ def page(findings: dict[str, dict[str, Any]], manifest: dict[str, Any], pictures
 
 def section(name: str, found: dict[str, Any], pictures: set[str]) -> list[str]:
     """One experiment."""
-    parts = [f"## {found['title']}", f"*{found['source']}* · `malleable paper --only {name}`"]
+    parts = [f"## {found['title']}", wrapped(f"*{found['source']}* · `malleable paper --only {name}`")]
     parts += [wrapped(paragraph) for paragraph in found["statement"].split("\n\n")]
     for figure in found["figures"]:
         if figure["name"] in pictures:
