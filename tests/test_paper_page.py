@@ -438,7 +438,7 @@ def test_names_of_experiments():
     found = all_experiments()
     assert found
     for experiment in found:
-        assert re.fullmatch(r"e\d\d_[a-z_]+", experiment.name)
+        assert re.fullmatch(r"e\d\d[a-z]?_[a-z_]+", experiment.name)
         assert experiment.module.__doc__
         assert callable(experiment.module.cells)
         assert callable(experiment.module.findings)
