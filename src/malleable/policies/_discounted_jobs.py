@@ -6,12 +6,14 @@ the job a unit of work is worth
 
     w(l) = φ(l*) + e^{−αx/s(g(l))}·(φ(l) − φ(l*))     for l > l*,        w(l) = φ(l)     for l ≤ l*.
 
-It buys argmax_k w·s(k) − l·k, or nothing if w·s(k_e)/k_e ≤ l (k_e: its most efficient width). w(l)/l falls
-with l, so demand does, and a job is worth serving below one price, its *index*.
+It buys argmax_k w·s(k) − l·k, or nothing if w·s(k_e)/k_e ≤ l (k_e: its most efficient width). Today g is at
+most n; in the long run, at l*, it may be more, as in the mean field. w(l)/l falls with l, so demand does, and
+a job is worth serving below one price, its *index*.
 
-Jobs are served in the order of the index. The last one takes k_e cores, and the more of these the others have
-the less they gain from the next; on average they gain the price at which they want half of them. So it is
-served if, at its own index, the others leave at least half of k_e.
+Jobs are served in the order of the index, as long as those before leave a job its k_e cores at the price of
+its own index. On few cores a job may well drive up the price by itself, and when it is done its cores are
+worth less. So, for this question, the work of those before is worth w at no more than the price that WHAM
+would have without them. The cores are then shared at one price among those who are served.
 """
 
 from __future__ import annotations
@@ -22,13 +24,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.abi import CLASS, REMAINING, WEIGHT
+from malleable.policies._market_clearing import clear_groups
 from malleable.policies._market_groups import (
+    COUNT,
+    GROUP_CLASS,
     HEADER,
     LEAST,
     LEAST_SPEED,
+    LINES,
     MOST,
+    WHAM,
     WIDTH_COLUMNS,
     class_row,
+    group_jobs,
     market_jobs_table,
 )
 from malleable.policies._market_jobs import wham_jobs_rule
@@ -44,9 +52,9 @@ if TYPE_CHECKING:
 DISCOUNT, PRICE, SPARE, LIMIT, LAST = range(5)
 """α while nobody has to wait, l*, the cores that arrivals leave over, all cores, the last log price."""
 # Lines of the arms, one column a job.
-KIND, COST, SPAN, FAIR, INDEX, WIDTH, DEAR, CHEAP = range(8)
-ARM_LINES = 8
-"""Class, c, αx, φ(l*), index, cores at the last price, and cores on both sides of the clearing price."""
+KIND, COST, SPAN, FAIR, AFTER, INDEX, WIDTH, DEAR, CHEAP = range(9)
+ARM_LINES = 9
+"""Class, c, αx, φ(l*), price without the job, index, cores at the last price, and on both sides of it."""
 # Lines of the quotes, one column a class.
 QUOTED, PAYS, SPEED, WISH = range(4)
 QUOTE_LINES = 4
@@ -54,6 +62,8 @@ QUOTE_LINES = 4
 
 DUST, TIGHT, SETTLED, JUMP = 1e-9, 1e-13, 1e-14, 1e-6
 HIGHEST, LOWEST, STEEP = 1e280, 1e-280, 600.0
+MANY = 64
+"""With more groups of jobs than this no single one moves the price enough to be asked without it."""
 FLATTEST = -1e-3
 """The least slope of a logarithm over the log price that the searches rely on."""
 
@@ -92,6 +102,7 @@ def discounted_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Floa
         price = _widen(table, arms, quotes, queue, size, cores)
         served = _mark_worthy(table, arms, quotes, price)
     if served < size:
+        _look_after(jobs, table, arms, need, cores)
         queue = _by_index(table, arms, quotes)
         served = _served(table, arms, quotes, queue, served, cores)
         if served < size and _part_for_next(table, arms, quotes, queue, served, cores):
@@ -110,7 +121,7 @@ def _enter(jobs: FloatArray, table: FloatArray, arms: FloatArray, quotes: FloatA
     for j in range(jobs.shape[0]):
         i, c = int(jobs[j, CLASS]), float(jobs[j, WEIGHT])
         if quotes[QUOTED, i] != c:
-            _quote(table, quotes, i, c, price)
+            _quote(table, quotes, i, c, price, HIGHEST)
         arms[KIND, j], arms[COST, j], arms[FAIR, j] = i, c, quotes[PAYS, i]
         need += table[class_row(table, i) + LEAST]
         wish += quotes[WISH, i]
@@ -137,6 +148,23 @@ def _waiting(jobs: FloatArray, cores: float, table: FloatArray) -> float:
     return waiting
 
 
+def _look_after(jobs: FloatArray, table: FloatArray, arms: FloatArray, need: float, cores: float) -> None:
+    """The price that WHAM would have without the job, into AFTER: at least l*, the highest in overload."""
+    size = jobs.shape[0]
+    market = np.empty((LINES, max(size, int(table[0]))))
+    member, queue, unused = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    groups = group_jobs(jobs, table, market, member, queue, unused)
+    prices = np.full(groups, HIGHEST)
+    for g in range(groups if groups <= MANY else 0):
+        rest = need - table[class_row(table, int(market[GROUP_CLASS, g])) + LEAST]
+        if market[COUNT, g] > 0.0 and rest < cores - DUST:
+            market[COUNT, g] -= 1.0
+            prices[g] = clear_groups(table, market, groups, cores, TIGHT * cores, WHAM)
+            market[COUNT, g] += 1.0
+    for j in range(size):
+        arms[AFTER, j] = max(prices[member[j]], float(table[own_numbers(table) + PRICE]))
+
+
 def _forget(quotes: FloatArray) -> None:
     """Blank all quotes, because the price changes."""
     for i in range(quotes.shape[1]):
@@ -148,28 +176,37 @@ def _clipped(table: FloatArray, i: int, width: float) -> float:
     return min(max(width, float(table[row + LEAST])), float(table[row + MOST]))
 
 
-def _quote(table: FloatArray, quotes: FloatArray, i: int, c: float, price: float) -> None:
-    """What a class pays for a unit of work at a price, at which speed and width."""
-    k = _clipped(table, i, demand(table, i, price, c))
+def _quote(table: FloatArray, quotes: FloatArray, i: int, c: float, price: float, limit: float) -> None:
+    """What a class pays for a unit of work at a price, at which speed and width, up to a limit."""
+    k = min(_clipped(table, i, demand(table, i, price, c)), limit)
     s = speed(table, i, k)
     quotes[QUOTED, i], quotes[PAYS, i], quotes[SPEED, i], quotes[WISH, i] = c, (c + price * k) / s, s, k
 
 
 def _worth(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int, price: float) -> float:
     """w(l): what a unit of the job's work is worth. Its class's quote must be for this price, or blank."""
-    i, c = int(arms[KIND, j]), float(arms[COST, j])
+    i, c, own = int(arms[KIND, j]), float(arms[COST, j]), own_numbers(table)
     if quotes[QUOTED, i] != c:
-        _quote(table, quotes, i, c, price)
-    if price <= table[own_numbers(table) + PRICE]:
+        _quote(table, quotes, i, c, price, float(table[own + LIMIT]))
+    if price <= table[own + PRICE]:
         return float(quotes[PAYS, i])
     fair = float(arms[FAIR, j])
     return fair + math.exp(-arms[SPAN, j] / quotes[SPEED, i]) * (float(quotes[PAYS, i]) - fair)
 
 
 def _wanted(
-    table: FloatArray, arms: FloatArray, quotes: FloatArray, queue: IntArray, served: int, price: float
+    table: FloatArray,
+    arms: FloatArray,
+    quotes: FloatArray,
+    queue: IntArray,
+    served: int,
+    price: float,
+    modest: bool,
 ) -> float:
-    """What the first jobs of the queue together want at a price, each at least its least width."""
+    """What the first jobs of the queue together want at a price, each at least its least width.
+
+    `modest`: their work is worth what it is at the price without them, where that is lower.
+    """
     _forget(quotes)
     own = own_numbers(table)
     cheap, limit = price <= table[own + PRICE], float(table[own + LIMIT])
@@ -177,7 +214,7 @@ def _wanted(
     for position in range(served):
         j = queue[position]
         i = int(arms[KIND, j])
-        worth = _worth(table, arms, quotes, j, price)
+        worth = _worth(table, arms, quotes, j, min(price, float(arms[AFTER, j])) if modest else price)
         k = float(quotes[WISH, i]) if cheap else _clipped(table, i, work_demand(table, i, price, worth))
         arms[WIDTH, j] = min(k, limit)
         total += arms[WIDTH, j]
@@ -255,7 +292,7 @@ def _root(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int, u: fl
 def _served(
     table: FloatArray, arms: FloatArray, quotes: FloatArray, queue: IntArray, few: int, cores: float
 ) -> int:
-    """The longest prefix whose least widths fit and whose others, at the last one's index, leave it half."""
+    """The longest prefix whose last job is left its least width by the others, at the price of its index."""
     fit, used = 0, 0.0
     while fit < queue.shape[0]:
         used += table[class_row(table, int(arms[KIND, queue[fit]])) + LEAST]
@@ -266,8 +303,9 @@ def _served(
     trial = many - 1
     while many - few > 1:
         j = queue[trial - 1]
-        half = 0.5 * table[class_row(table, int(arms[KIND, j])) + LEAST]
-        if _wanted(table, arms, quotes, queue, trial - 1, float(arms[INDEX, j])) + half <= cores + DUST:
+        least = table[class_row(table, int(arms[KIND, j])) + LEAST]
+        wanted = _wanted(table, arms, quotes, queue, trial - 1, float(arms[INDEX, j]), True)
+        if wanted + least <= cores + DUST:
             few = trial
         else:
             many = trial
@@ -280,7 +318,7 @@ def _part_for_next(
 ) -> bool:
     """Leave the first job left out a part of its least width, if that is one core or more."""
     following = queue[served]
-    spare = cores - _wanted(table, arms, quotes, queue, served, float(arms[INDEX, following]))
+    spare = cores - _wanted(table, arms, quotes, queue, served, float(arms[INDEX, following]), False)
     arms[WIDTH, following] = min(spare, float(table[class_row(table, int(arms[KIND, following])) + LEAST]))
     return spare >= 1.0
 
@@ -355,7 +393,7 @@ def _clear(
     low, high, reach = -math.inf, math.inf, 1.0
     u, slope, before, last = float(table[own + LAST]), -1.0, 0.0, math.inf
     for _ in range(400):
-        total = _wanted(table, arms, quotes, queue, served, math.exp(u))
+        total = _wanted(table, arms, quotes, queue, served, math.exp(u), False)
         f = math.log(total / cores)
         close = abs(total - cores) <= TIGHT * cores
         _keep(arms, queue, served, f > 0.0 or close, f <= 0.0 or close)

@@ -18,7 +18,7 @@ core less were there; it drains at the rate at which cores are left over. With a
 the policy to WHAM, which serves c/x first, on one core each: it keeps up with any load below 1. With many
 cores l stays near l*, and again the policy goes to WHAM.
 
-At load 1 or more there is no l*, and on less than two cores nobody can be widened: then it is WHAM.
+At load 1 or more there is no l*, and on fewer than three cores there is no market: then it is WHAM.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from malleable.jobs import Jobs
     from malleable.model import Workload
 
-LEAST_CORES = 2.0
+LEAST_CORES = 3.0
+"""On two cores, to widen one job is to stop the other: no market, and at times a loss."""
 
 
 class Outlook(NamedTuple):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LEVEL = 0.99
 """Confidence of a single comparison, and of all of them together."""
+NEGLIGIBLE = 5e-4
+"""A loss that nobody would notice; runs that are long enough tell any difference from 0."""
 
 
 class Gain(NamedTuple):
@@ -58,18 +60,18 @@ def together(gains: Sequence[Gain]) -> list[Estimate]:
 
 
 def never_worse(statement: str, gains: Sequence[Gain]) -> Verdict:
-    """No interval may lie above 0; a gain without an interval leaves it open."""
+    """No interval may lie above `NEGLIGIBLE`; a gain without an interval leaves it open."""
     known = together(gains)
     pairs = [(e, one) for e, one in zip(known, gains, strict=True) if isfinite(e.half_width)]
     if not pairs:
         return Verdict(statement, None, "runs too short for intervals")
-    worse = sum(e.low > 0.0 for e, _ in pairs)
+    worse = sum(e.low > NEGLIGIBLE for e, _ in pairs)
     alone = sum(one.at(LEVEL).low > 0.0 for _, one in pairs)
     cheaper = sum(one.at(LEVEL).high < 0.0 for _, one in pairs)
     worst, where = max(pairs, key=lambda pair: pair[0].mean)
     text = (
-        f"{len(pairs)} comparisons: {worse} significantly dearer all told, {alone} at 99 % each, {cheaper} "
-        f"cheaper at 99 % each; least favourable {worst.mean:+.2%} ({where.name}), largest upper end "
+        f"{len(pairs)} comparisons: {worse} significantly dearer all told; one by one at 99 % {alone} dearer "
+        f"at all and {cheaper} cheaper; least favourable {worst.mean:+.2%} ({where.name}), largest upper end "
         f"{max(e.high for e, _ in pairs):+.2%}"
     )
     return Verdict(statement, False if worse else len(pairs) == len(gains) or None, text)

@@ -16,6 +16,7 @@ from malleable.paper.experiments._discounted import (
     random_setting,
 )
 from malleable.paper.experiments._gains import (
+    NEGLIGIBLE,
     Gain,
     better,
     fades,
@@ -36,13 +37,15 @@ MAP_CORES, MAP_LOADS = 12, (0.5, 0.8, 0.9)
 ALPHAS = (0.03, 0.1, 0.3, 1.0)
 WHITTLE_MOST = 0.1
 """Beyond this discount Whittle's queue at ρ = 0.9 grows so long that simulating it takes forever."""
-CORES, LOADS = (2, 4, 8, 16, 32), (0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
+CORES, LOADS = (4, 8, 16, 32), (0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
 OTHERS = tuple(
     (name, n, load) for name in ("paper", "hyper", "equal") for n in (4, 12) for load in (0.5, 0.8, 0.95)
 )
 LARGE = (128, 0.7)
 SMALL, BUSY = 16, (0.5, 0.7, 0.8)
 """Up to so many cores, and at these loads, the gain on the four-class mix is to be seen."""
+CORNER = tuple(("corner", n, 0.85) for n in (2, 3, 4))
+"""A nearly linear class beside a nearly sequential one, on very few cores: the rule's weak spot."""
 EXACT = ((4, 0.5), (4, 0.7), (8, 0.7))
 RANDOM = 24
 SEED = 1010
@@ -71,7 +74,11 @@ def cells(effort: Effort) -> list[Cell]:
     ]
     made += [
         _cell(_key("at", name, cores, load), [RULE], WORKLOADS[name], cores, load, effort)
-        for name, cores, load in [*_settings(effort), *(("two", *one) for one in _exact(effort))]
+        for name, cores, load in [
+            *_settings(effort),
+            *_corner(effort),
+            *(("two", *one) for one in _exact(effort)),
+        ]
     ]
     made += [_cell(f"random-{seed}", [RULE], *random_setting(seed), effort) for seed in _seeds(effort)]
     for cores, load in _exact(effort):
@@ -108,7 +115,7 @@ def _fixed(effort: Effort) -> list[str]:
 
 
 def _grid(effort: Effort) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    return ((4, 16), (0.5, 0.8)) if effort.quick else (CORES, LOADS)
+    return ((4, 16), (0.5,)) if effort.quick else (CORES, LOADS)
 
 
 def _settings(effort: Effort) -> list[tuple[str, int, float]]:
@@ -118,8 +125,12 @@ def _settings(effort: Effort) -> list[tuple[str, int, float]]:
     return grid if effort.quick else [*grid, ("four", *LARGE), *OTHERS]
 
 
+def _corner(effort: Effort) -> tuple[tuple[str, int, float], ...]:
+    return CORNER[:1] if effort.quick else CORNER
+
+
 def _seeds(effort: Effort) -> range:
-    return range(HELD_OUT, HELD_OUT + (2 if effort.quick else RANDOM))
+    return range(HELD_OUT, HELD_OUT + (1 if effort.quick else RANDOM))
 
 
 def _exact(effort: Effort) -> tuple[tuple[int, float], ...]:
@@ -131,6 +142,7 @@ def findings(effort: Effort, values: Values) -> Findings:
     named = {one: _named("at", *one, RULE, values) for one in _settings(effort)}
     random = [_random(seed, values) for seed in _seeds(effort)]
     exact = [_named("at", "two", n, load, RULE, values) for n, load in _exact(effort)]
+    corner = [_named("at", *one, RULE, values) for one in _corner(effort)]
     busy = [g for (w, n, r), g in named.items() if w == "four" and n <= SMALL and r in BUSY]
     load = BUSY[0] if effort.quick else LARGE[1]
     growing = {n: g for (w, n, r), g in named.items() if w == "four" and r == load}
@@ -147,7 +159,11 @@ def findings(effort: Effort, values: Values) -> Findings:
         ),
         figures=(_alpha_figure(effort, values), _grid_figure(effort, named)),
         tables=(
-            gains_table("discounted", "Cost of wham-discounted relative to WHAM", [*named.values(), *exact]),
+            gains_table(
+                "discounted",
+                "Cost of wham-discounted relative to WHAM",
+                [*named.values(), *exact, *corner],
+            ),
             gains_table("discounted-random", "The same on random workloads that were held out", random),
             gains_table(
                 "discounted-alpha", "Over the discount, four classes", _all_over_alpha(effort, values)
@@ -156,11 +172,12 @@ def findings(effort: Effort, values: Values) -> Findings:
         ),
         verdicts=(
             never_worse(
-                "The rule is nowhere significantly dearer than WHAM",
-                [*named.values(), *exact, *random, *rule],
+                f"On the map the rule is nowhere dearer than WHAM by more than {NEGLIGIBLE:.2%}",
+                [*named.values(), *exact, *rule],
             ),
-            never_worse("Nor is it on the random workloads that were held out, by themselves", random),
-            better(f"With four classes it is cheaper at all n ≤ {SMALL} and ρ from 0.5 to 0.8", busy),
+            never_worse("Nor is it on the random workloads that were held out", random),
+            never_worse("Nor on 2 to 4 cores with a nearly linear beside a nearly sequential class", corner),
+            better(f"With four classes it is cheaper on 4 to {SMALL} cores at ρ from 0.5 to 0.8", busy),
             fades(f"With more cores its cost tends to WHAM's (four classes, ρ = {load:g})", growing),
             outdone(
                 "No single α of Whittle's policy is as good as the rule at all loads (four classes)",
@@ -174,9 +191,10 @@ def findings(effort: Effort, values: Values) -> Findings:
                 "intervals one by one, of which one in a hundred may be wrong."
             ),
             (
-                "The rule was chosen on the named workloads and on 50 random ones of other seeds than those "
-                "that are held out."
+                "The rule was chosen on the named workloads and on 100 random ones of other seeds than those "
+                "that are held out. The corner was found by looking for a workload on which it fails."
             ),
+            "On fewer than three cores the policy is WHAM: to widen one job there is to stop the other.",
             (
                 "The optimum is that of policies that do not know sizes. WHAM in overload and the discounted "
                 "policy at any time use them, so they may cost less: it is a yardstick and no bound."
