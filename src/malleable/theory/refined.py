@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RARE = 0.01
 """Probability of overload above which the correction is not to be trusted."""
-LARGE = 0.4
+LARGE = 0.3
 """Share of the cost beyond which a first correction leaves too much to the next. What it leaves grows with
 its square: 1.4 % for a correction of 28 %, 22 % for one of 128 % (paper workload, exact chains)."""
 
