@@ -170,7 +170,9 @@ def test_interrupted(tmp_path):
     again = start(tmp_path, "--quick", stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
     out, err = again.communicate(timeout=100)
     assert again.returncode == 0, err
-    assert log.read_text().splitlines() == ["e01_first 2 60000", "e01_first 1 60000", "e01_first 0 60000"]
+    *before, after = log.read_text().splitlines()
+    assert sorted(before) == ["e01_first 1 60000", "e01_first 2 60000"]  # two workers, in either order
+    assert after == "e01_first 0 60000"
 
 
 def test_progress_on_a_terminal(tmp_path):
