@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RECORDS = 512
 """Records of a run of the length first asked for."""
+SHORTEST = 8
+"""Jobs of a record at least: a call of the kernel takes as long as a thousand events."""
 SEGMENTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Shares of the run after which histograms start anew, so that a warm-up can be left out."""
 
@@ -54,7 +56,7 @@ class Run:
     ) -> None:
         self.machine = machine(workload, cores, program, name=name, interpreted=interpreted, wide=widths)
         self._stream = stream(workload, source) if isinstance(source, int) else source
-        self._stride = max(1, jobs // RECORDS)
+        self._stride = max(min(SHORTEST, jobs), jobs // RECORDS)
         self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
         self._chunk, self._next = self._stream.take(), 0
         self._rows: list[tuple[FloatArray, FloatArray, FloatArray, int]] = []
