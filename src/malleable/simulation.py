@@ -55,11 +55,17 @@ class Settings:
         for name in ("jobs", "replications"):
             value: Any = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise ParameterError(f"{name} must be a whole number of at least 1, got {value!r}")
+                raise ParameterError(
+                    f"{name} must be a whole number of at least 1, got {value!r}",
+                    f"leave {name} out, or raise it",
+                )
         for name in ("seed", "warmup"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 0):
-                raise ParameterError(f"{name} must be a whole number of at least 0, got {value!r}")
+                raise ParameterError(
+                    f"{name} must be a whole number of at least 0, got {value!r}",
+                    f"leave {name} out, or give 0",
+                )
         if self.precision is not None and not 0.0 < self.precision < 1.0:
             raise ParameterError(
                 f"precision must lie between 0 and 1, got {self.precision!r}", "0.01 means ±1 %"
