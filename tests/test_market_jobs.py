@@ -112,6 +112,17 @@ def test_a_hair_more_than_one_core_each(policy):
 
 
 @pytest.mark.parametrize("policy", MARKET, ids=repr)
+def test_twin_classes(policy):
+    """No class comes before another that has the same speedup and weight."""
+    halves = {"kind": "power", "exponent": 0.5}
+    workload = workload_of(
+        halves, {"kind": "amdahl", "sequential": 0.2}, halves, costs=(1, 1, 1), means=(1, 1, 3)
+    )
+    for size in (3, 5, 8):
+        check(policy, (workload, 13, [random_jobs(workload, size, seed) for seed in range(20)]), 1e-9)
+
+
+@pytest.mark.parametrize("policy", MARKET, ids=repr)
 @settings(max_examples=15, deadline=None)
 @given(population=populations(*FAST))
 def test_job_rules_are_the_policies(policy, population):

@@ -4,7 +4,8 @@ A table starts with the encoded speedups. What follows, from table[1] on, is the
 slope of demand there (the next search starts from these), what weights depend on, and one row a class.
 
 A market is a small array with one column a group: class, weight, jobs served, and the quantities on both
-sides of the clearing price. Jobs of a class form a group; if weights differ within a class, every job does.
+sides of the clearing price. Jobs of a class form a group, together with classes that differ in name or sizes
+only, so that no class comes before its twin; if weights differ within a group, every job is one.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ LINES = 5
 PRICE, SLOPE, BY_COST, BY_SIZE = range(4)
 """The last price, the slope of demand there, and whether weights grow with c, and with 1/x."""
 HEADER = 4
-RATE, LEAST, MOST, LEAST_SPEED, CONCAVE, TIES = range(6)
-WIDTH_COLUMNS = 6
+RATE, LEAST, MOST, LEAST_SPEED, CONCAVE, TIES, TWIN = range(7)
+WIDTH_COLUMNS = 7
 
 
 def market_jobs_table(
@@ -59,7 +60,14 @@ def market_jobs_table(
         rows[i, MOST] = peak(encoded, i) if buyers is None else float(buyers.most[i])
         rows[i, CONCAVE] = float(speedup.concave)
         rows[i, TIES] = speed(encoded, i, 2.0) if shy else 0.0
+    rows[:, TWIN] = _twins(workload, rows[:, RATE])
     return np.concatenate([encoded, [1.0, -1.0, float("c" in weight), float(weight == "c/x")], rows.ravel()])
+
+
+def _twins(workload: Workload, rates: FloatArray) -> list[int]:
+    """For each class the first one with the same speedup and weight."""
+    traits = list(zip(workload.speedups, workload.holding_costs.tolist(), rates.tolist(), strict=True))
+    return [traits.index(own) for own in traits]
 
 
 def class_row(table: FloatArray, i: int) -> int:
@@ -82,7 +90,7 @@ def group_jobs(
     alike = table[own + BY_SIZE] == 0.0
     for j in range(size):
         queue[j], out[j] = j, 0.0
-        i = int(jobs[j, CLASS])
+        i = int(table[class_row(table, int(jobs[j, CLASS])) + TWIN])
         member[j] = i
         weight = _weight(jobs, table, j, i)
         alike = alike and (market[COUNT, i] == 0.0 or market[GROUP_WEIGHT, i] == weight)
@@ -91,7 +99,7 @@ def group_jobs(
     if alike:
         return groups
     for j in range(size):
-        i = int(jobs[j, CLASS])
+        i = int(table[class_row(table, int(jobs[j, CLASS])) + TWIN])
         market[GROUP_CLASS, j], market[GROUP_WEIGHT, j] = i, _weight(jobs, table, j, i)
         market[COUNT, j], member[j] = 1.0, j
     return size
