@@ -38,6 +38,23 @@ JOB_RULE = void(F2, float64, F1, F1)
 AS_ARGUMENT = {signature: types.FunctionType(signature) for signature in (CLASS_RULE, JOB_RULE)}
 
 
+class Entry:
+    """A compiled rule as numba passes it to a kernel: its address, looked up once and not at every call.
+
+    Given the rule itself, numba finds its type and its machine code anew each time, which takes as long as
+    five hundred events.
+    """
+
+    def __init__(self, rule: Any, signature: Any) -> None:
+        self._rule = rule  # the machine code lives as long as it does
+        self._numba_type_ = AS_ARGUMENT[signature]
+        made = rule.get_compile_result(signature)
+        self._address = int(made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name))
+
+    def __wrapper_address__(self) -> int:
+        return self._address
+
+
 class SlowPolicyWarning(UserWarning):
     """A policy could not be compiled and runs interpreted."""
 

@@ -22,7 +22,7 @@ from malleable.engine.abi import (
     ClassProgram,
     JobProgram,
 )
-from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, JOB_RULE, compile_rule, compiled
+from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, JOB_RULE, Entry, compile_rule, compiled
 from malleable.engine.shelves import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
 from malleable.errors import PolicyError
 from malleable.speedups._encoded import encode, speed
@@ -124,6 +124,7 @@ class ClassMachine(Machine):
         m = len(workload.classes)
         self.program = program
         self.table = program.table.copy()
+        self._farthest = REBASE * workload.mean_sizes
         # What the kernel knows as flat arrays of rows is seen here by class and column.
         self.state = np.zeros((m, 1 << K.STATE_BITS))
         self.state[:, K.TOP], self.state[:, K.INVERSE] = np.inf, 1.0
@@ -139,9 +140,11 @@ class ClassMachine(Machine):
         self.rule, fast = (program.rule, False)
         if not self.interpreted:
             self.rule, fast = compile_rule(program.rule, CLASS_RULE, name)
-        self.kernel = (
-            compiled(K.class_kernel, K.signature(AS_ARGUMENT[CLASS_RULE])) if fast else K.class_kernel
-        )
+        self.entry: Any = self.rule
+        self.kernel: Any = K.class_kernel
+        if fast:
+            self.entry = Entry(self.rule, CLASS_RULE)
+            self.kernel = compiled(K.class_kernel, K.signature(AS_ARGUMENT[CLASS_RULE]))
         if program.discipline == POOLS:
             self._set_pools()
 
@@ -176,7 +179,7 @@ class ClassMachine(Machine):
         self._rebase()
         return int(
             self.kernel(
-                self.rule, self.program.discipline, self.cores, self.table, self.encoded,
+                self.entry, self.program.discipline, self.cores, self.table, self.encoded,
                 chunk.times, chunk.classes, chunk.sizes, last, drain,
                 self.scalars, self.integers, self.state.reshape(-1), self.shelf.reshape(-1),
                 self.asked, self.width,
@@ -188,7 +191,8 @@ class ClassMachine(Machine):
         )  # fmt: skip
 
     def _rebase(self) -> None:
-        for i in np.flatnonzero(self.state[:, K.V] > REBASE * self.workload.mean_sizes):
+        too_far = self.state[:, K.V] > self._farthest
+        for i in np.flatnonzero(too_far) if too_far.any() else ():
             mine = _unrolled(self.ring, self.shelf[:, FRONT])[i, : self.shelf[i, BLOCKS]]
             self.cells[mine, :, 0] -= self.state[i, K.V]
             self.tops[i] -= self.state[i, K.V]
@@ -269,12 +273,16 @@ class JobMachine(Machine):
         self.rule, fast = (program.rule, False)
         if not self.interpreted:
             self.rule, fast = compile_rule(program.rule, JOB_RULE, name)
-        self.kernel = compiled(J.job_kernel, J.signature(AS_ARGUMENT[JOB_RULE])) if fast else J.job_kernel
+        self.entry: Any = self.rule
+        self.kernel: Any = J.job_kernel
+        if fast:
+            self.entry = Entry(self.rule, JOB_RULE)
+            self.kernel = compiled(J.job_kernel, J.signature(AS_ARGUMENT[JOB_RULE]))
 
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
         return int(
             self.kernel(
-                self.rule, self.cores, self.table, self.encoded, self.costs,
+                self.entry, self.cores, self.table, self.encoded, self.costs,
                 self.program.period, self.program.pause,
                 chunk.times, chunk.classes, chunk.sizes, last, drain,
                 self.scalars, self.integers, self.since, self.counts, self.jobs, self.private, self.out,

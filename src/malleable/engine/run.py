@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 RECORDS = 512
 """Records of a run of the length first asked for."""
 SHORTEST = 8
-"""Jobs of a record at least: a call of the kernel takes as long as a thousand events."""
+"""Jobs of a record at least: a call of the kernel takes as long as some hundred events."""
 SEGMENTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Shares of the run after which histograms start anew, so that a warm-up can be left out."""
 
