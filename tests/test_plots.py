@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -55,6 +57,38 @@ def test_files(figure):
     assert height >= 500
     root = ET.fromstring(files["svg"])
     assert root.tag.endswith("svg")
+
+
+def embedded(title):
+    """Names of the fonts in the PDF of a figure with this title."""
+    figure = replace(one_panel(Series("s", (0.0, 1.0), (0.0, 1.0))), title=title)
+    content = plots.draw_files(figure)["pdf"]
+    assert b"/Type3" not in content
+    return {name.decode() for name in re.findall(rb"/FontName /\w+\+([\w-]+)", content)}
+
+
+def test_fonts_of_a_pdf():
+    """Letters are TrueType, as journals want them, from the small font; rare ones come from the large."""
+    usual = {"MalleableSans", "MalleableSans-Bold"}
+    assert embedded("Cost c·μ of n → ∞ cores, α ≤ ½, k₀², “β”") == usual
+    assert embedded("Tifinagh ⴰ") == usual | {"DejaVuSans-Bold"}
+
+
+def test_no_fonts_are_left_behind(tmp_path):
+    """The small font is a file as long as the process lives, and no longer."""
+    code = (
+        "from malleable.plots import _fonts, prepare; prepare();"
+        "from pathlib import Path; print(len(list(Path(_fonts._folder().name).glob('*.ttf'))))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert run.stdout.split() == ["2"]
+    assert not list(tmp_path.glob("malleable-fonts-*"))
 
 
 def test_same_bytes():

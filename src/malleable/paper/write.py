@@ -105,6 +105,8 @@ def draw(
         digests[name] = fresh[name]
         notebook.write_changed(DIGESTS, _json(digests))
 
+    if stale:
+        plots.prepare()
     carry_out("drawing", _drawn, stale, keep, progress)
     return tuple(sheet.figure.name for sheet in stale)
 

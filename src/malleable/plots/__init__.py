@@ -21,7 +21,7 @@ from malleable.plots._layout import with_data
 if TYPE_CHECKING:
     from malleable.paper.contracts import Figure
 
-NEEDED = ("jinja2", "matplotlib", "plotly", "threadpoolctl")
+NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")
 
 
@@ -31,6 +31,14 @@ def check_installed() -> None:
     if missing:
         problem = f"figures and their page need {' and '.join(missing)}, not installed"
         raise ExecutionError(problem, "pip install 'malleable[paper]'")
+
+
+def prepare() -> None:
+    """Load what drawing needs, so that processes forked from this one have it."""
+    check_installed()
+    from malleable.plots._fonts import families  # noqa: PLC0415 - heavy, and an extra
+
+    families()
 
 
 def draw_files(figure: Figure) -> dict[str, bytes]:

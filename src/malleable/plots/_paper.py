@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Drawing
 
 from malleable.plots import _layout as layout
 from malleable.plots import _look as look
+from malleable.plots._fonts import families
 from malleable.plots._painter import Painter
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ SETTINGS: dict[Any, Any] = {
     "figure.constrained_layout.w_pad": 0.10,
     "figure.titlesize": 12.5,
     "figure.titleweight": "bold",
-    "font.family": "DejaVu Sans",
     "font.size": 10.0,
     "grid.color": look.FAINT,
     "grid.linewidth": 0.6,
@@ -68,7 +68,7 @@ LONGEST = 56
 
 def drawn(figure: Figure, suffixes: tuple[str, ...]) -> dict[str, bytes]:
     """The figure as files, by suffix."""
-    with mpl.rc_context(SETTINGS):
+    with mpl.rc_context({**SETTINGS, "font.family": families()}):
         drawing = _drawing(figure)
         return {suffix: _saved(drawing, suffix) for suffix in suffixes}
 
@@ -94,7 +94,7 @@ def _drawing(figure: Figure) -> Drawing:
     drawing.suptitle("\n".join(textwrap.wrap(figure.title, int(width / 0.115))))
     # Everything has its place now: no need to look for it again with every file.
     drawing.draw_without_rendering()
-    drawing.set_layout_engine("none")
+    drawing.set_layout_engine(None)
     return drawing
 
 
