@@ -68,7 +68,10 @@ def compiled(function: Callable[..., Any], signature: Any) -> Any:
 
 @functools.cache
 def _helper(function: Callable[..., Any]) -> Any:
-    options: dict[str, Any] = {"inline": "always"} if getattr(function, "inlined", False) else {}
+    # Nobody calls helpers from Python or by address, and what it takes to do so takes time to compile.
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    if getattr(function, "inlined", False):
+        options["inline"] = "always"
     return njit(error_model="numpy", **options)(_with_compiled_helpers(function))
 
 
@@ -76,19 +79,35 @@ def _with_compiled_helpers(function: Callable[..., Any]) -> Any:
     """A copy of the function that sees compiled versions of the plain functions it calls."""
     if not isinstance(function, python_types.FunctionType):
         return function
-    scope = function.__globals__
-    called = {
-        name: _helper(scope[name])
-        for name in _names(function.__code__)
-        if isinstance(scope.get(name), python_types.FunctionType) and not hasattr(scope[name], "overloaded")
-    }
+    called = {name: _helper(helper) for name, helper in _helpers(function).items()}
     if not called:
         return function
+    scope = {**function.__globals__, **called}
     copy = python_types.FunctionType(
-        function.__code__, {**scope, **called}, function.__name__, function.__defaults__, function.__closure__
+        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
     )
     copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
     return copy
+
+
+def _helpers(function: python_types.FunctionType) -> dict[str, python_types.FunctionType]:
+    """The plain functions that a function may call, by the names it has for them."""
+    scope = function.__globals__
+    return {
+        name: scope[name]
+        for name in _names(function.__code__)
+        if isinstance(scope.get(name), python_types.FunctionType) and not hasattr(scope[name], "overloaded")
+    }
+
+
+def extent(function: python_types.FunctionType) -> int:
+    """Bytes of Python's code in a function and all that it calls: a guess at how long it takes to compile."""
+    found, waiting = {function}, [function]
+    while waiting:
+        new = set(_helpers(waiting.pop()).values()) - found
+        found |= new
+        waiting += new
+    return sum(len(each.__code__.co_code) for each in found)
 
 
 def _names(code: python_types.CodeType) -> set[str]:

@@ -14,6 +14,7 @@ from malleable.errors import ExecutionError, MalleableError, OutputError, Unknow
 from malleable.paper import experiments
 from malleable.paper.contracts import NORMAL, Cell, Effort
 from malleable.paper.notebook import MISSING, Notebook
+from malleable.paper.rules import Rules, rules_of
 from malleable.paper.workers import carry_out
 from malleable.paper.write import Chapter, publish
 from malleable.plots import check_installed
@@ -152,20 +153,24 @@ def compute(
     missing = [asked for asked in everything if notebook.value(asked.experiment, asked.cell) is MISSING]
     missing.sort(key=lambda asked: -asked.weight)
     kept = len(everything) - len(missing)
+    rules = rules_of(asked.cell for asked in missing)
 
-    def count(*_: Any) -> None:
+    def count(position: int, _: Any) -> None:
         nonlocal kept
-        kept += 1
+        kept += position >= len(rules)
 
     try:
-        carry_out("computing", partial(_computed, notebook), missing, count, progress)
+        carry_out("computing", partial(_computed, notebook), [*rules, *missing], count, progress)
     except KeyboardInterrupt:
         raise Interrupted(kept, len(everything)) from None
     return {name: {cell.key: notebook.value(name, cell) for cell in cells[name]} for name in cells}
 
 
-def _computed(notebook: Notebook, asked: _Missing) -> None:
+def _computed(notebook: Notebook, asked: Rules | _Missing) -> None:
     """Compute one cell and write it down at once."""
+    if isinstance(asked, Rules):
+        asked.compile()
+        return
     try:
         value = asked.cell.work(**asked.cell.arguments)
     except OutputError:
