@@ -3,7 +3,7 @@
 Every class is a queue of its own: Erlang C for exponential sizes, M/PH/c for phase-type ones. The work of
 M/PH/c grows with the fourth power of the slots, so beyond `most_slots` it is left out, except where Erlang C
 says that nobody waits: far below capacity the number of jobs in service is Poisson whatever the sizes, and
-if exponential jobs wait with probability 10⁻¹² or less, others do not wait either.
+if one exponential job in ten million waits, hardly any other does, and costs keep their first six digits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from malleable.model import JobClass, Workload
     from malleable.theory.fixed_width import Pool
 
-NOBODY = 1e-12
+NOBODY = 1e-7
 """Erlang C below which waiting counts as none."""
 MOST_EXPONENTIAL = 2_000_000
 """Slots up to which Erlang C is summed."""

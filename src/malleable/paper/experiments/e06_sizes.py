@@ -92,7 +92,7 @@ def _grids(effort: Effort) -> tuple[tuple[int, ...], ...]:
 
 def _jobs(effort: Effort, n: int, whole: int) -> int:
     """Rules by size look at every job at every event: beyond `whole` cores runs get shorter."""
-    base = 20_000 if effort.quick else min(effort.jobs // 8, 5_000_000)
+    base = 20_000 if effort.quick else min(effort.jobs // 4, 5_000_000)
     return max(30 * n, int(base * min(1.0, whole / n)))
 
 

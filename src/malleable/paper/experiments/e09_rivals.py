@@ -52,8 +52,8 @@ SPEED = {
 JOBS = {
     "quick": {"all": 2_000},
     "normal": {
-        "counts": 400_000, "weights": 60_000, "jobs": 40_000, "sizes": 8_000, "hell": 6_000,
-        "pollux": 6_000, "sia": 12_000,
+        "counts": 400_000, "weights": 40_000, "jobs": 40_000, "sizes": 8_000, "hell": 6_000,
+        "pollux": 4_000, "sia": 8_000,
     },
     "full": {
         "counts": 20_000_000, "weights": 6_000_000, "jobs": 4_000_000, "sizes": 400_000, "hell": 20_000,

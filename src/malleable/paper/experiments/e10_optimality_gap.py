@@ -52,7 +52,7 @@ def cells(effort: Effort) -> list[Cell]:
     made = [_gap_cell(*setting, effort) for setting in _settings(effort)]
     name, n, load, most = MAP
     made.append(Cell("map", choices, {**_setting(name, n, load), "most": most}, 0.5))
-    jobs = effort.jobs if effort.name == "full" else effort.jobs // 2
+    jobs = effort.jobs // 8
     for name, n, load in _simulated(effort):
         policies = ["wham", "equi", *([] if effort.quick else ["greedy", *_discounted()])]
         run = {**_setting(name, n, load), "policies": policies, "jobs": jobs, "seed": SEED}

@@ -83,7 +83,7 @@ def cells(effort: Effort) -> list[Cell]:
 
 def _cell(key: str, policies: list[str], workload: Any, cores: int, load: float, effort: Effort) -> Cell:
     setting = {"workload": workload, "cores": cores, "load": load}
-    jobs = 1_500 if effort.quick else effort.jobs // 90
+    jobs = 1_500 if effort.quick else effort.jobs // 50
     run = {"policies": ["wham", *policies], "jobs": jobs, "seed": SEED}
     return Cell(key, compared, {**setting, **run}, len(policies) * jobs * (1.0 + load * cores / 10.0) / 3e4)
 

@@ -50,8 +50,8 @@ SEED = 12
 JOBS = {
     "quick": {"load": 10_000, "heavy": 20_000, "arrivals": 10_000, "sizes": 10_000, "misled": 10_000,
               "whole": 3_000, "blind": 5_000},
-    "normal": {"load": 400_000, "heavy": 4_000_000, "arrivals": 500_000, "sizes": 1_000_000,
-               "misled": 200_000, "whole": 60_000, "blind": 300_000},
+    "normal": {"load": 400_000, "heavy": 2_000_000, "arrivals": 500_000, "sizes": 500_000,
+               "misled": 150_000, "whole": 80_000, "blind": 150_000},
     "full": {"load": 20_000_000, "heavy": 500_000_000, "arrivals": 20_000_000, "sizes": 100_000_000,
              "misled": 20_000_000, "whole": 5_000_000, "blind": 20_000_000},
 }  # fmt: skip

@@ -54,7 +54,7 @@ QUICK = (WHAM, "equi", "greedy", "hesrpt", "srpt")
 BATCHES = {"quick": 5, "normal": 10, "full": 30}
 JOBS = {
     "quick": (2_000, 400, 400, 400),
-    "normal": (60_000, 5_000, 1_200, 240),
+    "normal": (60_000, 5_000, 800, 160),
     "full": (2_000_000, 200_000, 10_000, 1_000),
 }
 """Jobs of a batch for fast policies, for others, for slow ones, and where jobs pile up."""
