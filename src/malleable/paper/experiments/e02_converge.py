@@ -30,7 +30,7 @@ BETWEEN = (10, 11, 13, 19, 23, 27, 38, 43, 45, 54, 76, 91, 108, 152, 181, 215, 3
 """More numbers of cores for exact costs, to show how rounding to whole slots moves them."""
 FAR = (2**20, 2**30, 2**40, 2**50)
 """Numbers of cores at which only the widths are worked out."""
-MOST_SLOTS = {"quick": 100, "normal": 100, "full": 400}
+MOST_SLOTS = {"quick": 100, "normal": 100, "full": 200}
 """Slots of a class up to which M/PH/c is solved, by effort."""
 SETTLED = 512
 """From this many cores on, a + b/n + c/n² is fitted: the next term is below 0.01 % there."""

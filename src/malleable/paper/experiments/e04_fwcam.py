@@ -32,7 +32,7 @@ QUICK_SIMULATED = ((0.8, 64), (0.8, 256), (0.9, 64))
 NEAR = tuple(2**i for i in range(4, 13))
 FAR = tuple(2**i for i in range(13, 51))
 """Where only widths and effective loads are worked out."""
-MOST_SLOTS = {"quick": 100, "normal": 100, "full": 400}
+MOST_SLOTS = {"quick": 100, "normal": 100, "full": 200}
 """Slots of a class up to which M/PH/c is solved, by effort."""
 
 CHOICES = {

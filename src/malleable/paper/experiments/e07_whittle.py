@@ -64,7 +64,7 @@ CORES = 64
 SEED = 7
 STATES = {"quick": 8, "normal": 80, "full": 1000}
 GRIDS = {"quick": (12, 60), "normal": (40, 240), "full": (80, 500)}
-JOBS = {"quick": 2_000, "normal": 25_000, "full": 3_000_000}
+JOBS = {"quick": 2_000, "normal": 25_000, "full": 1_000_000}
 NEGLIGIBLE = 0.001
 """Share of WHAM's cost by which the simulated cost may differ at the smallest discount."""
 

@@ -41,11 +41,11 @@ CORES = {"quick": (256, 2048, 16384), "normal": (256, 2048, 16384), "full": (256
 SHOWN = (64, 1024, 16384)
 """Numbers of cores whose paths are shown."""
 SEED = 8
-STARTS = {"quick": (4, 2), "normal": (20, 6), "full": (200, 100)}
+STARTS = {"quick": (4, 2), "normal": (20, 6), "full": (100, 40)}
 """Trajectories that are shown, and those of each study."""
-RANDOM = {"quick": (1, 1, 2), "normal": (3, 2, 3), "full": (20, 10, 10)}
+RANDOM = {"quick": (1, 1, 2), "normal": (3, 2, 3), "full": (10, 5, 6)}
 """Cells of random workloads, workloads in each, and starts of each of those."""
-RUNS = {"quick": 4, "normal": 8, "full": 40}
+RUNS = {"quick": 4, "normal": 8, "full": 20}
 TOLERANCE = 0.15
 """How far from −1/2 the exponent of the deviation may lie, its interval included."""
 EARLY, LATE = 1e-2, 1e-4

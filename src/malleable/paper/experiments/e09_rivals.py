@@ -56,8 +56,8 @@ JOBS = {
         "pollux": 4_000, "sia": 8_000,
     },
     "full": {
-        "counts": 20_000_000, "weights": 6_000_000, "jobs": 4_000_000, "sizes": 400_000, "hell": 20_000,
-        "pollux": 200_000, "sia": 1_000_000,
+        "counts": 10_000_000, "weights": 1_000_000, "jobs": 1_000_000, "sizes": 200_000, "hell": 20_000,
+        "pollux": 40_000, "sia": 100_000,
     },
 }  # fmt: skip
 """Jobs of a simulation, at least 30 a core; HELL is unstable, so long runs tell nothing new."""

@@ -52,8 +52,8 @@ JOBS = {
               "whole": 3_000, "blind": 5_000},
     "normal": {"load": 400_000, "heavy": 2_000_000, "arrivals": 500_000, "sizes": 500_000,
                "misled": 150_000, "whole": 80_000, "blind": 150_000},
-    "full": {"load": 20_000_000, "heavy": 500_000_000, "arrivals": 20_000_000, "sizes": 100_000_000,
-             "misled": 20_000_000, "whole": 5_000_000, "blind": 20_000_000},
+    "full": {"load": 10_000_000, "heavy": 100_000_000, "arrivals": 10_000_000, "sizes": 20_000_000,
+             "misled": 5_000_000, "whole": 1_000_000, "blind": 3_000_000},
 }  # fmt: skip
 """Jobs of the simulations."""
 HEAVY = 0.9

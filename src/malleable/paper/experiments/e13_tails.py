@@ -55,7 +55,7 @@ BATCHES = {"quick": 5, "normal": 10, "full": 30}
 JOBS = {
     "quick": (2_000, 400, 400, 400),
     "normal": (60_000, 5_000, 800, 160),
-    "full": (2_000_000, 200_000, 10_000, 1_000),
+    "full": (1_000_000, 60_000, 6_000, 600),
 }
 """Jobs of a batch for fast policies, for others, for slow ones, and where jobs pile up."""
 SEED = 13
