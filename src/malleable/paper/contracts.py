@@ -39,7 +39,7 @@ class Effort:
 
 
 QUICK = Effort("quick", 60_000, 0.02, 200_000)
-NORMAL = Effort("normal", 1_000_000, 0.003, 4_000_000)
+NORMAL = Effort("normal", 1_000_000, 0.002, 8_000_000)
 FULL = Effort("full", 20_000_000, 0.0005, 2_000_000_000)
 EFFORTS = {effort.name: effort for effort in (QUICK, NORMAL, FULL)}
 

@@ -112,9 +112,9 @@ def figure(known: Any, wham: Rival, rivals: dict[str, Rival]) -> Figure:
     return Figure(
         "rivals",
         "Rivals against the lower bound",
-        "Left: cost over V* at load 0.25 as the number of cores grows, with 95 % intervals; 1 is as good as "
-        "any policy can be. Where a policy is unstable it has no cost. Right: what each costs more than WHAM "
-        "on the same jobs, over V*; dotted lines are limits from mean-field equations. WHAM comes "
+        "First: cost over V* at load 0.25 as the number of cores grows, with 95 % intervals; 1 is as good as "
+        "any policy can be. Where a policy is unstable it has no cost. Second: what each costs more than "
+        "WHAM on the same jobs, over V*; dotted lines are limits from mean-field equations. WHAM comes "
         "down to the bound, FW-CAM slowly so; the others level off above it.",
         (
             Panel(Axis("cores n", "log"), Axis("cost / V*", "log"), tuple(costs), marks=marks),

@@ -104,7 +104,7 @@ def loads_figure(loads: Sequence[float], values: Values) -> Figure:
     return Figure(
         "robustness-loads",
         "From nearly idle to nearly full",
-        f"Left: the share by which the cost exceeds V* on {CORES} cores over the load. Right: what the "
+        f"First: the share by which the cost exceeds V* on {CORES} cores over the load. Second: what the "
         "rivals cost more than WHAM on the same jobs. 95 % intervals.",
         (
             Panel(Axis("load"), Axis("cost / V* − 1", "log"), tuple(gaps)),
@@ -144,9 +144,9 @@ def small_figure(small: list[Small]) -> Figure:
     return Figure(
         "robustness-misled",
         "What WHAM loses when it is told wrong things",
-        "Cost over that of undisturbed WHAM, less 1, on the same jobs, with 95 % intervals. Left: parameters "
-        f"of the speedups believed 20 % too large (↑) or too small (↓), on {CORES} cores at load 0.25. "
-        "Middle: whole cores only. Right: no job sizes.",
+        "Cost over that of undisturbed WHAM, less 1, on the same jobs, with 95 % intervals. First: "
+        f"parameters of the speedups believed 20 % too large (↑) or too small (↓), on {CORES} cores at load 0.25. "
+        "Second: whole cores only. Third: no job sizes.",
         tuple(panels),
     )
 

@@ -104,8 +104,8 @@ def policy_figure(states: list[Any], differences: dict[float, tuple[Estimate, li
     return Figure(
         "whittle-policy",
         "The discounted Whittle policy tends to WHAM",
-        "Left: largest difference between the two policies' allocations over random states; zero where a "
-        "curve ends. Right: cost of the discounted policy over WHAM's, less 1, from paired simulations on "
+        "First: largest difference between the two policies' allocations over random states; zero where a "
+        "curve ends. Second: cost of the discounted policy over WHAM's, less 1, from paired simulations on "
         f"{SIMULATED_CORES} cores with 95 % intervals.",
         (
             Panel(Axis("discount α", "log"), Axis("largest difference", "log"), left, title="allocations"),

@@ -265,9 +265,9 @@ def _figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Fig
     return Figure(
         "converge",
         "FW-CAM and WHAM against the lower bound",
-        "Left: mean holding cost per job over the number of cores n at load 0.25. Points are simulated, with "
-        "95 % intervals; lines of FW-CAM are exact, and jagged because slots are whole. Settings without a "
-        "plan are marked. Right: the share by which the cost exceeds V*, on logarithmic axes: a straight "
+        "First: mean holding cost per job over the number of cores n at load 0.25. Points are simulated, "
+        "with 95 % intervals; lines of FW-CAM are exact, and jagged because slots are whole. Settings without "
+        "a plan are marked. Second: the share by which the cost exceeds V*, on logarithmic axes: a straight "
         "line is a power of n, and WHAM's is the steepest.",
         (
             Panel(Axis("cores n", "log"), Axis("cost", "log"), tuple(costs), marks=_marks(fixed)),

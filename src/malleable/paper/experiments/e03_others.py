@@ -220,8 +220,8 @@ def _figure(known: Any, curves: dict[str, Curve], differences: Any) -> Figure:
     return Figure(
         "others",
         "WHAM, EQUI and GREEDY",
-        "Left: mean holding cost per job over the number of cores n at load 0.25, simulated with 95 % "
-        "intervals; dashed lines are the mean-field limits. Right: by how much of WHAM's cost the rival "
+        "First: mean holding cost per job over the number of cores n at load 0.25, simulated with 95 % "
+        "intervals; dashed lines are the mean-field limits. Second: by how much of WHAM's cost the rival "
         "costs more, from paired differences on the same jobs; dotted lines are what the refined mean field "
         "predicts for many cores.",
         (

@@ -236,8 +236,8 @@ def _figure(effort: Effort, values: Values) -> Figure:
     return Figure(
         "fwcam",
         "FW-CAM in the limit",
-        f"Left: how far the width of each class is from its limit (β = {SHOWN}); classes with power-law "
-        "speedups coincide. Middle: the effective load tends to 1. Right: the mean time that a job waits "
+        f"First: how far the width of each class is from its limit (β = {SHOWN}); classes with power-law "
+        "speedups coincide. Second: the effective load tends to 1. Third: the mean time that a job waits "
         f"(β = {SHOWN}), exact as a line and simulated with 95 % intervals as points; it goes to "
         "zero although the cores fill up.",
         (

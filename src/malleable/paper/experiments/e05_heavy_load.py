@@ -201,8 +201,8 @@ def _figure(effort: Effort, values: Values) -> Figure:
         "heavy-load",
         "Parallel work near full load",
         "Share of the work that is done on more than k0 cores, over the share 1 − ρ of the cores that is to "
-        "spare; full load is on the left. Left: WHAM on 64 cores for several k0, with the bound of the "
-        "paper's proof. Middle: all policies on 64 cores. Right: all policies with n growing and "
+        "spare; full load is on the left. First: WHAM on 64 cores for several k0, with the bound of the "
+        "paper's proof. Second: all policies on 64 cores. Third: all policies with n growing and "
         "ρ = 1 − 1/√n. Intervals are 95 %.",
         tuple(panels),
     )

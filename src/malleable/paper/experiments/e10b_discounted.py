@@ -230,8 +230,8 @@ def _alpha_figure(effort: Effort, values: Values) -> Figure:
     return Figure(
         "discounted-alpha",
         f"Gain over the discount, four classes, n = {MAP_CORES}",
-        "Cost relative to WHAM's on the same jobs; below 0 is cheaper (95 %). Left: Whittle's policy, which "
-        "expects cores to be free after the discount. Right: only the premium over the long-run price is "
+        "Cost relative to WHAM's on the same jobs; below 0 is cheaper (95 %). First: Whittle's policy, which "
+        "expects cores to be free after the discount. Second: only the premium over the long-run price is "
         "discounted, at a fixed α. Single points are the rule, drawn at its α while nobody waits; in a queue "
         "it is lower. What lies above the frame is cut off.",
         tuple(panels),
