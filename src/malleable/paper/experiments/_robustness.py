@@ -145,8 +145,8 @@ def small_figure(small: list[Small]) -> Figure:
         "robustness-misled",
         "What WHAM loses when it is told wrong things",
         "Cost over that of undisturbed WHAM, less 1, on the same jobs, with 95 % intervals. First: "
-        f"parameters of the speedups believed 20 % too large (↑) or too small (↓), on {CORES} cores at load 0.25. "
-        "Second: whole cores only. Third: no job sizes.",
+        f"parameters of the speedups believed 20 % too large (↑) or too small (↓), on {CORES} cores at load "
+        "0.25. Second: whole cores only. Third: no job sizes.",
         tuple(panels),
     )
 

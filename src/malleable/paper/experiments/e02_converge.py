@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict
 from malleable.paper.experiments import _evidence as ev
+from malleable.paper.experiments._converge_figures import (
+    BETAS,
+    CORES,
+    RATE_FROM,
+    exact_table,
+    figure,
+    number,
+    rates_table,
+)
 from malleable.paper.experiments._curves import Curve, costs_table
 from malleable.paper.experiments._pools import CANDIDATES, all_planned, best_planned
 from malleable.paper.measuring import compared, effort_arguments
@@ -20,12 +29,9 @@ if TYPE_CHECKING:
     from malleable.paper.contracts import Values
 
 LOAD = 0.25
-BETAS = {0.76: 5, 0.8: 1, 0.9: 7}
-"""The β that are simulated, with their colours."""
 SEED = 2
 QUICK_CORES, QUICK_FIXED = (16, 64, 256, 512, 1024, 2048), (16, 64, 512)
 """Numbers of cores in a quick look, and those at which FW-CAM is simulated."""
-CORES = tuple(2**i for i in range(3, 15))
 BETWEEN = (10, 11, 13, 19, 23, 27, 38, 43, 45, 54, 76, 91, 108, 152, 181, 215, 304, 362, 431, 609, 724, 861)
 """More numbers of cores for exact costs, to show how rounding to whole slots moves them."""
 FAR = (2**20, 2**30, 2**40, 2**50)
@@ -34,8 +40,6 @@ MOST_SLOTS = {"quick": 100, "normal": 100, "full": 200}
 """Slots of a class up to which M/PH/c is solved, by effort."""
 SETTLED = 512
 """From this many cores on, a + b/n + c/n² is fitted: the next term is below 0.01 % there."""
-RATE_FROM = 256
-"""From this many cores on, rates of convergence are fitted."""
 PRECISE = 0.02
 """Relative half-width that a limit must be known to before it counts as confirmed."""
 
@@ -108,11 +112,11 @@ def findings(effort: Effort, values: Values) -> Findings:
             "gets there much faster. FW-CAM plans for n − n^β of the n cores; the paper asks for "
             "0.75 < β < 1 and does not say which β it used."
         ),
-        figures=(_figure(values, wham, fixed, best),),
+        figures=(figure(values, wham, fixed, best),),
         tables=(
             costs_table("converge", "Costs over n", curves, lowest),
-            _rates_table(rates),
-            _exact_table(values, lowest),
+            rates_table(rates),
+            exact_table(values, lowest),
         ),
         verdicts=(
             _wham_converges(wham, lowest),
@@ -161,7 +165,7 @@ def _fixed(beta: float, cores: tuple[int, ...], values: Values) -> Curve:
         cores,
         tuple(Estimate() if r is None else ev.estimate(r["cost"]) for r in results),
         results,
-        tuple(_number(rows[n].get("cost")) for n in cores),
+        tuple(number(rows[n].get("cost")) for n in cores),
         BETAS[beta],
         tuple(rows[n].get("reason", "") for n in cores),
         _more((beta,) * len(cores), tuple(rows[n]["status"] for n in cores)),
@@ -170,13 +174,13 @@ def _fixed(beta: float, cores: tuple[int, ...], values: Values) -> Curve:
 
 def _best(cores: tuple[int, ...], values: Values) -> Curve:
     rows = [values.get(f"best-{n}", {"status": "not computed"}) for n in cores]
-    betas = tuple(_number(row.get("beta")) for row in rows)
+    betas = tuple(number(row.get("beta")) for row in rows)
     return Curve(
         "FW-CAM, best β",
         cores,
         (Estimate(),) * len(cores),
         (None,) * len(cores),
-        tuple(_number(row.get("cost")) for row in rows),
+        tuple(number(row.get("cost")) for row in rows),
         4,
         tuple(row.get("reason", f"β = {beta:g}") for row, beta in zip(rows, betas, strict=True)),
         _more(betas, tuple(row["status"] for row in rows)),
@@ -185,10 +189,6 @@ def _best(cores: tuple[int, ...], values: Values) -> Curve:
 
 def _more(beta: tuple[float, ...], status: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
     return {"beta": beta, "status": status}
-
-
-def _number(value: float | None) -> float:
-    return nan if value is None else float(value)
 
 
 def _wham_converges(wham: Curve, lowest: float) -> Verdict:
@@ -242,82 +242,3 @@ def _above(curves: list[Curve], lowest: float) -> Verdict:
     least = min(gaps, key=lambda gap: gap.high)
     text = f"{len(gaps)} points, lowest gap {least.mean:.3%} ({least.low:.3%} to {least.high:.3%})"
     return Verdict("No policy costs less than V*", bool(least.high >= 0.0), text)
-
-
-def _figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Figure:
-    known, n = values["theory"], wham.x
-    lowest = known["bound"]
-    refined = tuple(known["wham_coefficient"] / x / lowest for x in n)
-    costs = [
-        Series("V*, the lower bound", n, (lowest,) * len(n), style="dashed", colour=6),
-        Series("V*, no job on more than n cores", n, tuple(known["capped"]), style="dotted", colour=6),
-        wham.series("both"),
-        *(_exact(beta, values) for beta in BETAS),
-        *(curve.series("points", f"{curve.name}, simulated") for curve in fixed),
-        Series(best.name, n, best.exact, style="dashed", colour=4, notes=best.notes),
-    ]
-    gaps = [
-        wham.gap_series(lowest, "both"),
-        Series("WHAM, refined mean field", n, refined, style="dotted", colour=0),
-        *(curve.gap_series(lowest, "both") for curve in fixed),
-        best.gap_series(lowest, "dashed"),
-    ]
-    return Figure(
-        "converge",
-        "FW-CAM and WHAM against the lower bound",
-        "First: mean holding cost per job over the number of cores n at load 0.25. Points are simulated, "
-        "with 95 % intervals; lines of FW-CAM are exact, and jagged because slots are whole. Settings without "
-        "a plan are marked. Second: the share by which the cost exceeds V*, on logarithmic axes: a straight "
-        "line is a power of n, and WHAM's is the steepest.",
-        (
-            Panel(Axis("cores n", "log"), Axis("cost", "log"), tuple(costs), marks=_marks(fixed)),
-            Panel(Axis("cores n", "log"), Axis("cost / V* − 1", "log"), tuple(gaps)),
-        ),
-    )
-
-
-def _exact(beta: float, values: Values) -> Series:
-    rows = [row for row in values[f"exact-{beta}"] if row["cores"] <= CORES[-1]]
-    x = tuple(float(row["cores"]) for row in rows)
-    y = tuple(_number(row.get("cost")) for row in rows)
-    notes = tuple(row.get("reason", "") for row in rows)
-    return Series(f"FW-CAM, β = {beta}, exact", x, y, style="line", colour=BETAS[beta], notes=notes)
-
-
-def _marks(curves: list[Curve]) -> tuple[tuple[float, float, str], ...]:
-    """Where some β has no plan, above the curves: a line for each reason, whose last mark names the β."""
-    top = max(e.mean for curve in curves for e in curve.simulated if isfinite(e.half_width))
-    marks = []
-    for line, reason in enumerate(("unstable", "infeasible")):
-        found = [
-            (float(n), curve.name.removeprefix("FW-CAM, β = "))
-            for curve in curves
-            for n, status in zip(curve.cores, curve.more["status"], strict=True)
-            if status == reason
-        ]
-        text = f"{reason}: β = {', '.join(sorted({beta for _, beta in found}))}"
-        last = max((n for n, _ in found), default=0.0)
-        height = 1.6 * top * 2.5**line
-        marks += [(n, height, text if n == last else "") for n in sorted({n for n, _ in found})]
-    return tuple(marks)
-
-
-def _rates_table(rates: dict[str, Estimate]) -> Table:
-    ends = {end: tuple(getattr(rate, end) for rate in rates.values()) for end in ("mean", "low", "high")}
-    columns = {"policy": tuple(rates), "exponent": ends["mean"], "low": ends["low"], "high": ends["high"]}
-    return Table("converge-rates", f"The gap as a power of n, n ≥ {RATE_FROM} (95 %)", columns)
-
-
-def _exact_table(values: Values, lowest: float) -> Table:
-    rows = [row for beta in BETAS for row in values[f"exact-{beta}"]]
-    columns = {
-        "beta": tuple(row["beta"] for row in rows),
-        "cores": tuple(row["cores"] for row in rows),
-        "status": tuple(row["status"] for row in rows),
-        "gap from width": tuple(_number(row.get("service_cost")) / lowest - 1.0 for row in rows),
-        "gap from waiting": tuple(_number(row.get("waiting_cost")) / lowest for row in rows),
-        "cost": tuple(_number(row.get("cost")) for row in rows),
-    }
-    return Table(
-        "converge-exact", "FW-CAM exactly: what narrower slots and waiting add to V*", columns, shown=False
-    )

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from math import inf, log, nan
+from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict
 from malleable.paper.experiments import _evidence as ev
-from malleable.paper.experiments._curves import drawn, high, low
+from malleable.paper.experiments._fwcam_figures import (
+    BETAS,
+    NEAR,
+    distances,
+    figure,
+    plans,
+    queues_table,
+    simulated_table,
+    widths_table,
+)
 from malleable.paper.experiments._pools import all_planned
 from malleable.paper.measuring import compared
-from malleable.statistics.intervals import Estimate
 from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from malleable.paper.contracts import Values
+    from malleable.paper.experiments._fwcam_figures import Runs
 
 LOAD = 0.25
-BETAS = (0.76, 0.8, 0.9)
-SHOWN = 0.8
-"""The β whose classes are drawn."""
 SEED = 4
 SIMULATED = tuple((beta, n) for beta in BETAS for n in (16, 64, 256, 1024, 4096, 16384))
 QUICK_SIMULATED = ((0.8, 64), (0.8, 256), (0.9, 64))
 """β and n of the simulations; in a quick look, those whose queues a short run can judge."""
-NEAR = tuple(2**i for i in range(4, 13))
 FAR = tuple(2**i for i in range(13, 51))
 """Where only widths and effective loads are worked out."""
 MOST_SLOTS = {"quick": 100, "normal": 100, "full": 200}
@@ -86,7 +91,8 @@ def relaxed_widths() -> dict[str, Any]:
 
 def findings(effort: Effort, values: Values) -> Findings:
     """The figure, the tables, and what they say."""
-    cases, classes = list(_cases(effort, values)), list(_class_cases(effort, values))
+    runs = list(_compared(effort, values))
+    cases, classes = list(_cases(runs)), list(_class_cases(runs))
     near = effort.precision / 2.0
     return Findings(
         title="FW-CAM: widths converge, cores fill up, queues vanish",
@@ -98,8 +104,8 @@ def findings(effort: Effort, values: Values) -> Findings:
             "effective load (the share of cores in use) tends to 1. Yet the slack grows fast enough that "
             "queues vanish. Together this makes FW-CAM optimal in the limit."
         ),
-        figures=(_figure(effort, values),),
-        tables=(_widths_table(values), _queues_table(values), _simulated_table(effort, values)),
+        figures=(figure(values, runs),),
+        tables=(widths_table(values), queues_table(values), simulated_table(runs)),
         verdicts=(
             *(_widths_converge(beta, values) for beta in BETAS),
             _effective_load(values),
@@ -122,20 +128,9 @@ def findings(effort: Effort, values: Values) -> Findings:
     )
 
 
-def _rows(beta: float, values: Values) -> list[dict[str, Any]]:
-    return [row for row in values[f"plans-{beta}"] if row["status"] == "stable"]
-
-
-def _distances(beta: float, values: Values) -> tuple[list[int], np.ndarray[Any, Any]]:
-    """Cores, and how far each width is from its limit, relative to it (plans, classes)."""
-    rows, limits = _rows(beta, values), np.array(values["relaxed"]["widths"])
-    widths = np.array([[pool["width"] for pool in row["pools"]] for row in rows])
-    return [row["cores"] for row in rows], np.abs(widths / limits - 1.0)
-
-
 def _widths_converge(beta: float, values: Values) -> Verdict:
     """The distance must fall at every step and end as the power β − 1 of n: slack is n^(β−1) of n."""
-    cores, far = _distances(beta, values)
+    cores, far = distances(beta, values)
     worst = far.max(axis=1)
     with np.errstate(divide="ignore"):
         exponents = np.log(far[-1] / far[-2]) / log(cores[-1] / cores[-2])
@@ -150,13 +145,13 @@ def _widths_converge(beta: float, values: Values) -> Verdict:
 
 def _effective_load(values: Values) -> Verdict:
     """It must be 1 − n^(β−1), which tends to 1."""
-    rows = [row for beta in BETAS for row in _rows(beta, values)]
+    rows = [row for beta in BETAS for row in plans(beta, values)]
     off = max(abs(row["effective_load"] - 1.0 + row["cores"] ** (row["beta"] - 1.0)) for row in rows)
-    ends = ", ".join(f"{_rows(b, values)[-1]['effective_load']:.5f} (β = {b})" for b in BETAS)
+    ends = ", ".join(f"{plans(b, values)[-1]['effective_load']:.5f} (β = {b})" for b in BETAS)
     rising = all(
         later["effective_load"] > earlier["effective_load"]
         for beta in BETAS
-        for earlier, later in zip(_rows(beta, values), _rows(beta, values)[1:], strict=False)
+        for earlier, later in zip(plans(beta, values), plans(beta, values)[1:], strict=False)
     )
     text = f"equal to 1 − n^(β−1) up to {off:.1g}; on {rows[-1]['cores']:.2g} cores {ends}"
     return Verdict("The effective load is 1 − n^(β−1) and tends to 1", off < 1e-9 and rising, text)
@@ -167,7 +162,7 @@ def _slots(values: Values) -> Verdict:
     pools = [
         (pool["slots"], pool["busy"] / (1.0 - row["cores"] ** (row["beta"] - 1.0)))
         for beta in BETAS
-        for row in _rows(beta, values)
+        for row in plans(beta, values)
         if row["cores"] <= 2**30
         for pool in row["pools"]
     ]
@@ -180,7 +175,7 @@ def _no_queueing(beta: float, values: Values) -> Verdict:
     """The mean wait of every class must fall as n grows, and so must its probability."""
     told, slopes = [], []
     for i, name in enumerate(values["relaxed"]["names"]):
-        known = [(r["cores"], r["pools"][i]) for r in _rows(beta, values) if r["pools"][i]["waiting"]]
+        known = [(r["cores"], r["pools"][i]) for r in plans(beta, values) if r["pools"][i]["waiting"]]
         slopes += [
             ev.power([n for n, _ in known], [pool[key] for _, pool in known])[0]
             for key in ("waiting", "waiting_probability")
@@ -197,126 +192,24 @@ def _no_queueing(beta: float, values: Values) -> Verdict:
 
 def _compared(effort: Effort, values: Values) -> Iterator[tuple[float, int, Any, Any]]:
     """β, n, the plan and the simulation, where there is one."""
-    rows = {(beta, row["cores"]): row for beta in BETAS for row in _rows(beta, values)}
+    rows = {(beta, row["cores"]): row for beta in BETAS for row in plans(beta, values)}
     for beta, n in _simulated(effort):
         value = values[f"fw-cam-{beta}-{n}"]
         if not ev.failed(value) and (beta, n) in rows:
             yield beta, n, rows[beta, n], value["results"][f"fw-cam:beta={beta}"]
 
 
-def _cases(effort: Effort, values: Values) -> Iterator[ev.Case]:
-    for beta, n, row, result in _compared(effort, values):
+def _cases(runs: Runs) -> Iterator[ev.Case]:
+    for beta, n, row, result in runs:
         if row.get("cost") is not None:
             name = f"β = {beta} on {n} cores"
             yield ev.Case(name, ev.estimate(result["cost"]), result, row["cost"])
 
 
-def _class_cases(effort: Effort, values: Values) -> Iterator[ev.Case]:
-    for beta, n, row, result in _compared(effort, values):
+def _class_cases(runs: Runs) -> Iterator[ev.Case]:
+    for beta, n, row, result in runs:
         for pool, found in zip(row["pools"], result["classes"], strict=True):
             if pool["waiting"] is not None:
                 name = f"{pool['name']}, β = {beta} on {n} cores"
                 exact = pool["service"] + pool["waiting"]
                 yield ev.Case(name, ev.estimate(found["response_time"]), result, exact)
-
-
-def _figure(effort: Effort, values: Values) -> Figure:
-    names = values["relaxed"]["names"]
-    cores, far = _distances(SHOWN, values)
-    widths = [Series(name, _floats(cores), tuple(far[:, i]), colour=i) for i, name in enumerate(names)]
-    loads = [
-        Series(
-            f"β = {beta}",
-            tuple(float(row["cores"]) for row in _rows(beta, values)),
-            tuple(row["effective_load"] for row in _rows(beta, values)),
-            colour=i,
-        )
-        for i, beta in enumerate(BETAS)
-    ]
-    return Figure(
-        "fwcam",
-        "FW-CAM in the limit",
-        f"First: how far the width of each class is from its limit (β = {SHOWN}); classes with power-law "
-        "speedups coincide. Second: the effective load tends to 1. Third: the mean time that a job waits "
-        f"(β = {SHOWN}), exact as a line and simulated with 95 % intervals as points; it goes to "
-        "zero although the cores fill up.",
-        (
-            Panel(Axis("cores n", "log"), Axis("|k/k* − 1|", "log"), tuple(widths)),
-            Panel(Axis("cores n", "log"), Axis("effective load", low=0.0, high=1.0), tuple(loads)),
-            Panel(
-                Axis("cores n", "log", high=20000.0),
-                Axis("mean wait", "log"),
-                tuple(_waits(effort, values)),
-            ),
-        ),
-    )
-
-
-def _waits(effort: Effort, values: Values) -> Iterator[Series]:
-    for i, name in enumerate(values["relaxed"]["names"]):
-        near = [row for row in _rows(SHOWN, values) if row["cores"] <= NEAR[-1]]
-        exact = tuple(row["pools"][i]["waiting"] or nan for row in near)
-        yield Series(f"{name}, exact", tuple(float(row["cores"]) for row in near), exact, colour=i)
-        points = [
-            (n, _waited(result["classes"][i], row["pools"][i]["service"]))
-            for beta, n, row, result in _compared(effort, values)
-            if beta == SHOWN
-        ]
-        shown = [wait if wait.low > 0.0 else Estimate() for _, wait in points]
-        yield drawn(f"{name}, simulated", [float(n) for n, _ in points], shown, "points", i)
-
-
-def _waited(found: Any, service: float) -> Estimate:
-    """The mean wait: response time less the known service time."""
-    time = ev.estimate(found["response_time"])
-    return Estimate(time.mean - service, time.low - service, time.high - service)
-
-
-def _floats(numbers: Any) -> tuple[float, ...]:
-    return tuple(map(float, numbers))
-
-
-def _widths_table(values: Values) -> Table:
-    rows = [row for beta in BETAS for row in _rows(beta, values)]
-    columns: dict[str, tuple[Any, ...]] = {
-        "beta": tuple(row["beta"] for row in rows),
-        "cores": tuple(row["cores"] for row in rows),
-        "effective load": tuple(row["effective_load"] for row in rows),
-    }
-    for i, name in enumerate(values["relaxed"]["names"]):
-        columns[f"width of {name}"] = tuple(row["pools"][i]["width"] for row in rows)
-    limits = ", ".join(f"{k:.6g}" for k in values["relaxed"]["widths"])
-    return Table(
-        "fwcam-widths", f"Widths and effective loads; the widths tend to {limits}", columns, shown=False
-    )
-
-
-def _queues_table(values: Values) -> Table:
-    rows = [
-        (beta, row["cores"], pool)
-        for beta in BETAS
-        for row in _rows(beta, values)
-        if row["cores"] <= NEAR[-1]
-        for pool in row["pools"]
-    ]
-    keys = ("name", "width", "slots", "utilisation", "service", "waiting", "waiting_probability")
-    columns = {"beta": tuple(r[0] for r in rows), "cores": tuple(r[1] for r in rows)}
-    columns |= {key.replace("_", " "): tuple(r[2][key] for r in rows) for key in keys}
-    return Table("fwcam-queues", "Exact queues by class", columns, shown=False)
-
-
-def _simulated_table(effort: Effort, values: Values) -> Table:
-    rows = list(_compared(effort, values))
-    costs = [ev.estimate(result["cost"]) for *_, result in rows]
-    columns = {
-        "beta": tuple(beta for beta, *_ in rows),
-        "cores": tuple(n for _, n, *_ in rows),
-        "exact cost": tuple(row.get("cost") or nan for _, _, row, _ in rows),
-        "simulated cost": tuple(cost.mean for cost in costs),
-        "low": tuple(map(low, costs)),
-        "high": tuple(map(high, costs)),
-        "effective load": tuple(row["effective_load"] for _, _, row, _ in rows),
-        "simulated effective load": tuple(result["effective_load"] for *_, result in rows),
-        "jobs simulated": tuple(result["jobs"] for *_, result in rows),
-    }
-    return Table("fwcam-costs", "Exact and simulated costs (95 %)", columns)

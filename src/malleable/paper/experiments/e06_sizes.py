@@ -227,7 +227,8 @@ def _figure(cores: tuple[int, ...], values: Values) -> Figure:
         "Widths gather at k*",
         f"First: share of a class's work that WHAM does within {NEAR[0]:.0%} of k_i*, with 95 % intervals, "
         f"and what the mean field's fluctuations predict. Second: share of the work of {name} done on at "
-        "most the given multiple of k*; under WHAM it becomes a step at 1, under A-heSRPT widths stay spread out.",
+        "most the given multiple of k*; under WHAM it becomes a step at 1, under A-heSRPT widths stay spread "
+        "out.",
         (
             Panel(Axis("cores n", "log"), part, tuple(shares)),
             Panel(Axis("width / k*", low=0.0, high=3.0), part, tuple(steps)),

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict
 from malleable.paper.experiments import _evidence as ev
-from malleable.paper.experiments._curves import drawn, stacked
+from malleable.paper.experiments._attractor_figures import (
+    SYSTEM_TIME,
+    TIME,
+    deviations_figure,
+    deviations_table,
+    distances_figure,
+    final_rates,
+    paths_figures,
+    rates_table,
+    studies_table,
+)
 from malleable.paper.experiments._fluid_paths import (
     attraction,
     fluid_paths,
@@ -28,8 +38,6 @@ LAWS = {"exponential": 3, "phase type": 4}
 LOADS = (0.05, 0.25, 0.5516, 0.8, 0.95)
 """Loads of the study; at 0.5516 a class is just narrowed to one core, where the equation has a kink."""
 QUICK_LOADS = (0.25, 0.8)
-TIME, SYSTEM_TIME = 8.0, 2.0
-"""How long trajectories, and paths of the system, are followed."""
 CONFIGURATIONS: dict[str, tuple[str, tuple[float, ...]]] = {
     "empty": ("phase type", (0.0, 0.0, 0.0, 0.0)),
     "crowded": ("phase type", (0.1, 0.3, 0.1, 0.1)),
@@ -48,8 +56,6 @@ RANDOM = {"quick": (1, 1, 2), "normal": (3, 2, 3), "full": (10, 5, 6)}
 RUNS = {"quick": 4, "normal": 8, "full": 20}
 TOLERANCE = 0.15
 """How far from −1/2 the exponent of the deviation may lie, its interval included."""
-EARLY, LATE = 1e-2, 1e-4
-"""Distances between which the rate of the final approach is measured."""
 
 CHOICES = {
     "starts": "the empty system, full ones of a single phase, and random mixtures filled at random",
@@ -112,6 +118,7 @@ def findings(effort: Effort, values: Values) -> Findings:
         name: {n: _deviation(values[f"system-{i}-{n}"]) for n in CORES[effort.name]}
         for i, name in enumerate(_configurations(effort))
     }
+    shown = CORES[effort.name] if effort.quick else SHOWN
     return Findings(
         title="The mean field attracts",
         source="Theorem: mean field optimality of WHAM; the conjecture in its footnote",
@@ -124,11 +131,11 @@ def findings(effort: Effort, values: Values) -> Findings:
             "of 1/√n."
         ),
         figures=(
-            _distances_figure(fluids),
-            *_paths_figures(effort, values),
-            _deviations_figure(systems),
+            distances_figure(fluids),
+            *paths_figures(_configurations(effort), shown, values),
+            deviations_figure(systems),
         ),
-        tables=(_studies_table(studies, random), _deviations_table(systems), _rates_table(fluids)),
+        tables=(studies_table(studies, random), deviations_table(systems), rates_table(fluids)),
         verdicts=(
             _fixed_point(fluids),
             _all_arrive("Every trajectory of the paper's workload ends at the fixed point", fluids, studies),
@@ -188,24 +195,11 @@ def _all_arrive(statement: str, fluids: dict[str, Any], studies: list[dict[str, 
     return Verdict(statement, bool(arrived == starts and slowest < 0.0), text)
 
 
-def _rates(found: Any) -> list[float]:
-    """The rate of each trajectory's final approach: the slope of log distance where it is small."""
-    rates, t = [], np.array(found["times"])
-    for path in found["distances"]:
-        d = np.array(path)
-        last = int(np.flatnonzero(d > EARLY).max(initial=-1)) + 1
-        near = np.arange(len(d)) >= last
-        near &= d > LATE
-        if near.sum() >= 4:
-            rates.append(float(np.polyfit(t[near], np.log(d[near]), 1)[0]))
-    return rates
-
-
 def _final_rate(fluids: dict[str, Any]) -> Verdict:
     """The slowest eigenvalue, found from formulas, must be what the integrated trajectories show."""
     apart, told = [], []
     for law, found in fluids.items():
-        rate = float(np.median(_rates(found)))
+        rate = float(np.median(final_rates(found)))
         apart.append(abs(rate / found["slowest"] - 1.0))
         told.append(f"{law}: median {rate:.3f}, eigenvalue {found['slowest']:.3f}")
     return Verdict(
@@ -223,117 +217,3 @@ def _follows(name: str, found: dict[int, Estimate]) -> Verdict:
         return Verdict(statement, False, text)
     inside = exponent.low >= -0.5 - TOLERANCE and exponent.high <= -0.5 + TOLERANCE
     return Verdict(statement, inside or None, text)
-
-
-def _distances_figure(fluids: dict[str, Any]) -> Figure:
-    panels = []
-    for law, found in fluids.items():
-        series = [
-            Series("trajectories", tuple(found["times"]), tuple(path), style="thin", colour=0)
-            for path in found["distances"]
-        ]
-        t = (0.0, 6.0 / -found["slowest"])
-        line = tuple(0.3 * float(np.exp(found["slowest"] * x)) for x in t)
-        series.append(Series("slowest eigenvalue", t, line, style="dashed", colour=1))
-        y = Axis("distance from the fixed point", "log", low=1e-5)
-        panels.append(Panel(Axis("time"), y, tuple(series), title=f"{law} sizes"))
-    return Figure(
-        "attractor-distances",
-        "All trajectories end at the fixed point",
-        "Distance from the fixed point over time, relative to its length, from many starts: empty, full, and "
-        "random mixtures. In the end all fall as straight lines on the logarithmic scale, with the slope of "
-        "the slowest eigenvalue. Starts that are full of long jobs take longest to get near.",
-        tuple(panels),
-    )
-
-
-def _paths_figures(effort: Effort, values: Values) -> tuple[Figure, ...]:
-    """The system over the equation, one figure a start."""
-    figures = []
-    shown = CORES[effort.name] if effort.quick else SHOWN
-    for i, name in enumerate(_configurations(effort)):
-        found = [values[f"system-{i}-{n}"] for n in shown]
-        title = f"The system from the start “{name}”"
-        caption = (
-            "Jobs of each class over the number of cores: a path of the system (lines) and the solution of "
-            "the equation (dashed), for three numbers of cores. More cores, less noise."
-        )
-        figures.append(Figure(f"attractor-paths-{i}", title, caption, tuple(map(_path_panel, found))))
-    return tuple(figures)
-
-
-def _path_panel(found: Any) -> Panel:
-    path, fluid = np.array(found["path"]["jobs"]), np.array(found["fluid"])
-    series = [
-        Series(f"class {c + 1}", tuple(found["path"]["times"]), tuple(path[:, c]), colour=c)
-        for c in range(path.shape[1])
-    ]
-    series += [
-        Series(
-            f"class {c + 1}, equation",
-            tuple(found["times"]),
-            tuple(fluid[:, c]),
-            style="dashed",
-            colour=c + 8,
-        )
-        for c in range(fluid.shape[1])
-    ]
-    return Panel(Axis("time"), Axis("jobs / cores", low=0.0), tuple(series), title=f"{found['cores']} cores")
-
-
-def _deviations_figure(systems: dict[str, dict[int, Estimate]]) -> Figure:
-    series = [
-        drawn(name, tuple(map(float, found)), found.values(), "both", i)
-        for i, (name, found) in enumerate(systems.items())
-    ]
-    n = tuple(map(float, next(iter(systems.values()))))
-    series.append(Series("0.6/√n", n, tuple(0.6 / sqrt(x) for x in n), style="dashed", colour=6))
-    panel = Panel(Axis("cores n", "log"), Axis("largest deviation", "log"), tuple(series))
-    return Figure(
-        "attractor-deviations",
-        "How far the system strays from the equation",
-        f"Largest distance of jobs / cores from the solution of the equation up to time {SYSTEM_TIME:g}, "
-        "averaged over seeds, with 95 % intervals. On logarithmic axes 1/√n is a straight line.",
-        (panel,),
-    )
-
-
-def _studies_table(studies: list[dict[str, Any]], random: list[dict[str, Any]]) -> Table:
-    rows = [*studies, *({"law": f"random, {row['classes']} classes", **row} for row in random)]
-    keys = {
-        "sizes": "law",
-        "phases": "phases",
-        "load": "load",
-        "starts": "starts",
-        "arrived": "converged",
-        "largest final distance": "worst_distance",
-        "slowest eigenvalue": "slowest",
-        "passed more jobs than cores": "left_domain",
-    }
-    columns = {title: tuple(row[key] for row in rows) for title, key in keys.items()}
-    return Table("attractor-studies", "Where trajectories end", columns)
-
-
-def _deviations_table(systems: dict[str, dict[int, Estimate]]) -> Table:
-    parts = [
-        {
-            "start": (name,) * len(found),
-            "cores": tuple(found),
-            "largest deviation": tuple(d.mean for d in found.values()),
-            "low": tuple(d.low for d in found.values()),
-            "high": tuple(d.high for d in found.values()),
-            "times √n": tuple(d.mean * sqrt(n) for n, d in found.items()),
-        }
-        for name, found in systems.items()
-    ]
-    return Table("attractor-deviations", "Deviation of the system from the equation (95 %)", stacked(parts))
-
-
-def _rates_table(fluids: dict[str, Any]) -> Table:
-    rows = [(law, rate, found) for law, found in fluids.items() for rate in _rates(found)]
-    columns = {
-        "sizes": tuple(law for law, *_ in rows),
-        "rate of the final approach": tuple(rate for _, rate, _ in rows),
-        "slowest eigenvalue": tuple(found["slowest"] for *_, found in rows),
-    }
-    return Table("attractor-rates", "Rates of the final approach, by trajectory", columns, shown=False)

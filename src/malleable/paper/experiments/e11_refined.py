@@ -7,34 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict
 from malleable.paper.experiments import _evidence as ev
-from malleable.paper.experiments._curves import drawn, stacked
-from malleable.paper.experiments._optimality import exponential
+from malleable.paper.experiments import _refined_figures as shown
 from malleable.paper.experiments._refined_chain import both, predicted
+from malleable.paper.experiments._refined_figures import LOAD, LOAD_CORES, POLICIES, WORKLOADS, error
 from malleable.paper.measuring import compared, effort_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from malleable.paper.contracts import Values
+    from malleable.paper.experiments._refined_figures import Curves
 
-    Curves = Mapping[tuple[str, str], list[Any]]
-
-WORKLOADS: dict[str, tuple[str, str | dict[str, Any]]] = {
-    "paper": ("the paper's workload", "paper"),
-    "exponential": ("exponential sizes of the same means", exponential()),
-}
-POLICIES = {"wham": ("WHAM", 0), "equi": ("EQUI", 2), "greedy": ("GREEDY", 3)}
-"""Names and colours."""
-LOAD = 0.25
 CORES = {"paper": (8, 16, 32, 64, 128), "exponential": (8, 16, 32, 64, 128, 256, 512)}
 """Numbers of cores with exact costs."""
 QUICK_CORES = {"paper": (16,), "exponential": (16, 32, 64)}
 SIMULATED, QUICK_SIMULATED = (16, 64, 256, 1024), (16, 256)
 LOADS, QUICK_LOADS = (0.1, 0.15, 0.2, 0.25, 0.4, 0.5, 0.55, 0.6, 0.7, 0.8), (0.1, 0.25, 0.5)
-LOAD_CORES = 32
-"""Cores on which the load is varied, under WHAM with exponential sizes."""
 SEED = 11
 SETTLED = 128
 """From this many cores on, rates and limits are looked at."""
@@ -103,8 +93,12 @@ def findings(effort: Effort, values: Values) -> Findings:
             "it: to first order a constant over n, which can be computed from the equation's derivatives. "
             "How many cores does it take for this to be a good prediction, and does it know when it is not?"
         ),
-        figures=(_costs(effort, values, curves), _errors(curves), _over_load(loads)),
-        tables=(_table(curves), _load_table(loads)),
+        figures=(
+            shown.costs(_simulated(effort), values, curves),
+            shown.errors(curves),
+            shown.over_load(loads),
+        ),
+        tables=(shown.table(curves), shown.load_table(loads)),
         verdicts=(
             _coefficients(curves),
             _second_order(curves),
@@ -125,115 +119,6 @@ def findings(effort: Effort, values: Values) -> Findings:
             ),
         ),
     )
-
-
-def error(value: Mapping[str, Any], key: str = "refined") -> float:
-    """By which share a prediction is off the exact cost."""
-    return float(value[key] / value["exact"] - 1.0)
-
-
-def _costs(effort: Effort, values: Values, curves: Curves) -> Figure:
-    panels = []
-    for name, (title, _) in WORKLOADS.items():
-        series = []
-        for policy, (label, colour) in POLICIES.items():
-            found = curves[name, policy]
-            more = [values[f"predicted-{policy}-{n}"] for n in _simulated(effort)] if name == "paper" else []
-            guess = {float(v["cores"]): v["refined"] for v in sorted([*found, *more], key=_cores)}
-            x, exact = tuple(map(float, map(_cores, found))), tuple(v["exact"] for v in found)
-            series += [
-                Series(f"{label}, refined", tuple(guess), tuple(guess.values()), colour=colour),
-                Series(f"{label}, exact", x, exact, style="points", colour=colour),
-            ]
-            if name == "paper":
-                series.append(_simulated_series(effort, values, policy, label, colour))
-        panels.append(Panel(Axis("cores n", "log"), Axis("mean cost per job"), tuple(series), title=title))
-    return Figure(
-        "refined-costs",
-        "Predicted, exact and simulated costs",
-        f"Mean holding cost over the number of cores at load {LOAD:g}. The refined mean field needs no more "
-        "than the fixed point and its derivatives.",
-        tuple(panels),
-    )
-
-
-def _cores(value: Mapping[str, Any]) -> int:
-    return int(value["cores"])
-
-
-def _simulated_series(effort: Effort, values: Values, policy: str, label: str, colour: int) -> Series:
-    pairs = [(n, values[f"simulated-{n}"]) for n in _simulated(effort)]
-    known = [(float(n), ev.estimate(v["results"][policy]["cost"])) for n, v in pairs if not ev.failed(v)]
-    cores, costs = [n for n, _ in known], [cost for _, cost in known]
-    return drawn(f"{label}, simulated", cores, costs, "points", colour + 8)
-
-
-def _errors(curves: Curves) -> Figure:
-    panels = []
-    for name, (title, _) in WORKLOADS.items():
-        series = []
-        for policy, (label, colour) in POLICIES.items():
-            found = curves[name, policy]
-            x = tuple(float(v["cores"]) for v in found)
-            for key, kind, style in (("refined", "refined", "both"), ("limit", "mean field", "dashed")):
-                y = tuple(abs(error(v, key)) for v in found)
-                series.append(Series(f"{label}, {kind}", x, y, style=style, colour=colour))
-        panels.append(
-            Panel(Axis("cores n", "log"), Axis("relative error", "log"), tuple(series), title=title)
-        )
-    return Figure(
-        "refined-errors",
-        "Errors of the predictions",
-        "Distance from the exact cost, relative to it. Where the error of the refined mean field changes "
-        "sign, it is small by chance.",
-        tuple(panels),
-    )
-
-
-def _over_load(loads: list[Any]) -> Figure:
-    x = tuple(v["load"] for v in loads)
-    series = (
-        Series("refined", x, tuple(error(v) for v in loads), style="both", colour=0),
-        Series("mean field", x, tuple(error(v, "limit") for v in loads), style="both", colour=6),
-    )
-    marks = tuple((v["load"], error(v), "does not apply") for v in loads if not v["applies"])
-    panel = Panel(Axis("system load ρ"), Axis("relative error"), series, marks=marks)
-    return Figure(
-        "refined-load",
-        "Errors over the load",
-        f"WHAM on {LOAD_CORES} cores with exponential sizes. Marked: the result says that it does not apply, "
-        "because a class is near a kink of its demand or jobs outnumber cores too often.",
-        (panel,),
-    )
-
-
-def _table(curves: Curves) -> Table:
-    parts = [
-        {
-            "workload": (WORKLOADS[name][0],) * len(found),
-            "policy": (POLICIES[policy][0],) * len(found),
-            **_columns(found),
-        }
-        for (name, policy), found in curves.items()
-    ]
-    return Table("refined", "Exact and predicted costs", stacked(parts))
-
-
-def _load_table(loads: list[Any]) -> Table:
-    return Table("refined-load", f"WHAM on {LOAD_CORES} cores over the load", _columns(loads))
-
-
-def _columns(found: list[Any]) -> dict[str, tuple[Any, ...]]:
-    return {
-        "cores": tuple(v["cores"] for v in found),
-        "load": tuple(v["load"] for v in found),
-        "exact": tuple(v["exact"] for v in found),
-        "mean field": tuple(v["limit"] for v in found),
-        "refined": tuple(v["refined"] for v in found),
-        "error": tuple(error(v) for v in found),
-        "applies": tuple("yes" if v["applies"] else v["reason"] for v in found),
-        "lost by the chain": tuple(v["truncation"] for v in found),
-    }
 
 
 def _settled(curves: Curves) -> dict[str, list[Any]]:
