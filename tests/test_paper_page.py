@@ -106,12 +106,14 @@ def test_nothing_is_read_as_markup(published, read):
 
 
 def test_verdicts_are_linked(read):
-    """The summary links every verdict to its place, and badges carry their word as a class."""
-    for number in (1, 2, 3):
+    """The summary counts what holds and links the rest to its place; badges carry their word as a class."""
+    assert "#e01_lines-verdict-1" not in read.links
+    for number in (2, 3):
         assert f"#e01_lines-verdict-{number}" in read.links
     classes = [given.get("class", "") for tag, given in read.elements if tag == "span"]
-    for word in ("holds", "fails", "undecided"):
-        assert classes.count(f"badge {word}") == 3  # counted, in the summary, in its section
+    for word, places in (("holds", 2), ("fails", 3), ("undecided", 3), ("partly", 1)):
+        assert classes.count(f"badge {word}") == places  # counted, if it does not hold named, in its section
+    assert "1 of 3" in read.text
 
 
 def test_links_lead_somewhere(published, read):
