@@ -461,3 +461,17 @@ def test_panels_without_data_are_left_out():
     assert _layout.with_data(figure).panels == (full,)
     assert _layout.with_data(replace(figure, panels=(empty,))).panels == (empty,)
     assert plots.draw_files(figure) == plots.draw_files(replace(figure, panels=(full,)))
+
+
+def test_many_names_get_a_row():
+    """Panels with more than ten names on their axis stand one below another, on paper and page, and slant."""
+    for count, wide, degrees in ((10, 3, 40), (11, 1, 65)):
+        names = tuple(f"policy {i}" for i in range(count))
+        panel = Panel(
+            Axis("", categories=names),
+            Axis("y"),
+            (Series("s", tuple(map(float, range(count))), (1.0,) * count),),
+        )
+        figure = Figure("f", "F", "", (panel,) * 3)
+        assert [len(row) for row in _layout.rows(figure)] == [wide] * (3 // wide)
+        assert plots.interactive(figure)["layout"]["xaxis"]["tickangle"] == -degrees

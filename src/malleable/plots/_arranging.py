@@ -91,7 +91,8 @@ def slanting(axis: Axis) -> bool:
 
 def _slant(axis: Axis) -> int:
     """Pixels that slanting names need below the axis."""
-    return round(0.64 * LETTER * max(map(len, axis.categories))) if slanting(axis) else 0
+    share = math.sin(math.radians(layout.slope(axis)))
+    return round(share * LETTER * max(map(len, axis.categories))) if slanting(axis) else 0
 
 
 def letters(figure: Figure) -> int:

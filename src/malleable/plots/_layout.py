@@ -27,6 +27,8 @@ OFTEN = 3
 MOST_NUMBERS = 130
 """Cells of a grid up to which their numbers are written into them."""
 MOST_COLUMNS = 12
+CROWD = 10
+"""Names on an axis from which on they slant steeply."""
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -37,9 +39,10 @@ def with_data(figure: Figure) -> Figure:
 
 
 def rows(figure: Figure) -> list[tuple[Panel, ...]]:
-    """The panels in rows of at most three; four stand in a square."""
+    """The panels in rows of at most three; four stand in a square; many names need a whole row."""
     count = len(figure.panels)
-    wide = 2 if count == 4 else min(count, 3)
+    crowded = any(len(panel.x.categories) > CROWD for panel in figure.panels)
+    wide = 1 if crowded else 2 if count == 4 else min(count, 3)
     return [figure.panels[start : start + wide] for start in range(0, count, wide)]
 
 
@@ -215,3 +218,8 @@ def _along(value: float, axis: Axis) -> float:
 
 def _back(place: float, axis: Axis) -> float:
     return math.exp(place) if axis.scale == "log" else place
+
+
+def slope(axis: Axis) -> int:
+    """Degrees by which names on an axis slant if they must: the more there are, the steeper."""
+    return 40 if len(axis.categories) <= CROWD else 65

@@ -159,7 +159,7 @@ class Painter:
             room = 60 / max(len(axis.categories), 1)
             if which == "x" and max(map(len, axis.categories)) > room:
                 for label in ours.get_ticklabels():
-                    label.set(rotation=35, ha="right", rotation_mode="anchor")
+                    label.set(rotation=layout.slope(axis), ha="right", rotation_mode="anchor")
 
 
 def _clean(values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

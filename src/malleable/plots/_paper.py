@@ -81,7 +81,7 @@ def _saved(drawing: Drawing, suffix: str) -> bytes:
 
 def _drawing(figure: Figure) -> Drawing:
     rows = layout.rows(figure)
-    width, height = ALONE if len(figure.panels) == 1 else BESIDE
+    width, height = ALONE if len(rows[0]) == 1 else BESIDE
     width *= len(rows[0])
     drawing = Drawing(figsize=(width, height * len(rows) + 0.4), layout="constrained")
     FigureCanvasAgg(drawing)

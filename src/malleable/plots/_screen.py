@@ -113,7 +113,7 @@ class _Frame:
             made |= {"tickmode": "array", "tickvals": [place for place, _ in ticks]}
             made["ticktext"] = [safe(text) for _, text in ticks]
         if which == "x":
-            made |= {"tickangle": -40 if slanting(axis) else 0, "ticklabeloverflow": "allow"}
+            made |= {"tickangle": -layout.slope(axis) if slanting(axis) else 0, "ticklabeloverflow": "allow"}
         return made
 
     def ends(self, which: str, axis: Axis) -> tuple[float | None, float | None]:

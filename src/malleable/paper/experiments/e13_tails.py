@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
+from malleable.model import paper_workload
 from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Table, Verdict
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low
@@ -19,15 +20,16 @@ LOADS = (0.25, 0.8)
 CLASSES = ("class-1", "class-2", "class-3")
 LEVELS = ("median", "95 %", "99 %")
 LAST = len(LEVELS) - 1
-WHAM, WHOLE = "wham", "wham-integer"
+WHAM = "wham"
+VARIANTS = {WHAM: "WHAM", "wham-integer": "WHAM, whole cores", "wham-discounted": "WHAM, discounted"}
 POLICIES = {
-    WHAM: "WHAM",
-    WHOLE: "WHAM, whole cores",
+    **VARIANTS,
     "fw-cam": "FW-CAM",
     "equi": "EQUI",
     "greedy": "GREEDY",
     "greedy:weight=cmu": "GREEDY, w = cμ",
     "greedy:weight=c/x": "GREEDY, w = c/x",
+    "greedy-star": "GREEDY*",
     "hell": "HELL",
     "knee": "KNEE",
     "hesrpt": "A-heSRPT",
@@ -35,7 +37,10 @@ POLICIES = {
     "sia": "Sia",
     "lpf": "LPF",
     "srpt": "SRPT, one core each",
+    "srpt-all": "SRPT, all cores",
     "fcfs": "FCFS, one core each",
+    "inelastic-first": "Inelastic-First",
+    "elastic-first": "Elastic-First",
 }
 SPELT = {("fw-cam", 0.25): "fw-cam:beta=0.8", ("fw-cam", 0.8): "fw-cam-repaired:beta=0.6"}
 """Settings in which a policy needs options."""
@@ -48,13 +53,17 @@ CROWDED = {
     ("lpf", 0.8),
     ("sia", 0.8),
     ("greedy:weight=c/x", 0.8),
+    ("srpt-all", 0.25),
+    ("srpt-all", 0.8),
+    ("inelastic-first", 0.8),
+    ("elastic-first", 0.8),
 }
 """Settings in which jobs pile up, so that every event takes longer and longer."""
 QUICK = (WHAM, "equi", "greedy", "hesrpt", "srpt")
 BATCHES = {"quick": 5, "normal": 10, "full": 30}
 JOBS = {
     "quick": (2_000, 400, 400, 400),
-    "normal": (60_000, 5_000, 800, 160),
+    "normal": (60_000, 5_000, 800, 200),
     "full": (1_000_000, 60_000, 6_000, 600),
 }
 """Jobs of a batch for fast policies, for others, for slow ones, and where jobs pile up."""
@@ -121,18 +130,24 @@ def findings(effort: Effort, values: Values) -> Findings:
         ),
         remarks=(
             (
-                "A policy without points is unstable there (its percentiles grow with the run), or has no "
-                "plan for that load; the table says which."
+                "A policy without a steady state has no percentiles: they grow with the run. The table says "
+                "which policies these are, and which have no plan for a load."
             ),
             (
                 "FW-CAM's long tails are waits for a slot: on few cores a class has few slots, and none is "
                 "lent to another. With one core each the slowdown is 1 as long as nobody waits."
             ),
-            (
-                "Percentiles of slow policies rest on few jobs: a batch of 1200 has 250 of class 1, so that "
-                "its 99th percentile is the third largest of them."
-            ),
+            _few_jobs(effort),
         ),
+    )
+
+
+def _few_jobs(effort: Effort) -> str:
+    rates, batch = paper_workload(CORES).rates, JOBS[effort.name][2]
+    rarest = batch * min(rates) / sum(rates)
+    return (
+        f"Percentiles of slow policies rest on few jobs: a batch of {batch} has about {rarest:.0f} of the "
+        f"rarest class, and {rarest / 100.0:.1f} of them are beyond its 99th percentile."
     )
 
 
@@ -150,26 +165,27 @@ def _entry(found: Any, key: str, job_class: str, level: int) -> Estimate:
 
 
 def _cheapest(load: float, found: dict[str, Any]) -> Verdict:
-    """Whether every other policy costs more, for sure; one without a steady state does."""
-    apart = {p: ev.estimate(v["difference"]) for p, v in found.items() if p != WHAM and _stable(v)}
+    """Whether every rival costs more, for sure; one without a steady state does."""
+    rivals = {p: v for p, v in found.items() if p not in VARIANTS}
+    apart = {p: ev.estimate(v["difference"]) for p, v in rivals.items() if _stable(v)}
     better = [p for p, d in apart.items() if d.high < 0.0]
     open_ = [p for p, d in apart.items() if d.low <= 0.0 <= d.high]
     cost = found[WHAM]["result"]["cost"]["mean"]
-    others = [POLICIES[p] for p, v in found.items() if not _stable(v)]
+    others = [POLICIES[p] for p, v in rivals.items() if not _stable(v)]
     nearest = min(apart, key=lambda p: apart[p].mean)
     d = apart[nearest]
     text = f"nearest is {POLICIES[nearest]}, {d.mean / cost:+.2%} ± {d.half_width / cost:.2%}"
     text += f"; open: {', '.join(POLICIES[p] for p in open_)}" if open_ else ""
     text += f"; without a steady state: {', '.join(others)}" if others else ""
-    statement = f"At load {load} WHAM has the lowest mean cost of all {len(found)} policies"
+    statement = f"At load {load} WHAM has a lower mean cost than all {len(rivals)} rivals"
     return Verdict(statement, False if better else None if open_ else True, text)
 
 
 def _undominated(load: float, found: dict[str, Any]) -> Verdict:
-    """No rival may be better in the 99th percentile of all classes at once; WHAM on whole cores is none."""
+    """No rival may be better in the 99th percentile of all classes at once."""
     beaten, open_, told = [], [], []
     for policy, value in found.items():
-        if policy in {WHAM, WHOLE} or not _stable(value):
+        if policy in VARIANTS or not _stable(value):
             continue
         apart = [ev.estimate(value["apart"]["response"][c][LAST]) for c in CLASSES]
         if all(d.high < 0.0 for d in apart):
@@ -187,7 +203,9 @@ def _undominated(load: float, found: dict[str, Any]) -> Verdict:
 
 
 def _figure(key: str, load: float, found: dict[str, Any]) -> Figure:
-    names = tuple(POLICIES[p] for p in found)
+    steady = {p: v for p, v in found.items() if _stable(v)}
+    names = tuple(POLICIES[p] for p in steady)
+    others = ", ".join(POLICIES[p] for p in found if p not in steady)
     x = tuple(map(float, range(len(names))))
     word = "response time" if key == "response" else "slowdown"
     panels = tuple(
@@ -195,7 +213,7 @@ def _figure(key: str, load: float, found: dict[str, Any]) -> Figure:
             Axis("", categories=names),
             Axis(word, "log"),
             tuple(
-                drawn(level, x, [_entry(v, key, c, i) for v in found.values()], "points", (2, 4, 1)[i])
+                drawn(level, x, [_entry(v, key, c, i) for v in steady.values()], "points", (2, 4, 1)[i])
                 for i, level in enumerate(LEVELS)
             ),
             title=c,
@@ -206,7 +224,8 @@ def _figure(key: str, load: float, found: dict[str, Any]) -> Figure:
         f"tails-{key}-{round(100 * load)}",
         f"Tails of the {word} at load {load}",
         f"Median, 95th and 99th percentile of the {word} of each class on {CORES} cores, by policy, with "
-        "95 % intervals. Lower is better; points far apart mean that jobs of a class fare unequally.",
+        "95 % intervals. Lower is better; points far apart mean that jobs of a class fare unequally."
+        + (f" Without a plan or a steady state: {others}." if others else ""),
         panels,
     )
 
