@@ -428,8 +428,9 @@ def on_terminal(*arguments: str) -> str:
 
 @pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
 def test_progress_bar(spread):
-    """On a terminal there is a bar with the share done, the rate and the time left."""
+    """On a terminal there is a bar with the share done, the rate and the time left, and a word before them."""
     shown = on_terminal("simulate", "paper", "-n", "64", "--load", "0.25", "--jobs", "2e7", *spread)
+    assert "first use compiles" in shown
     assert re.search(r"\d+%", shown)
     assert re.search(r"[\d.]+ [Mk] jobs/s", shown)
     assert re.search(r"\d:\d\d:\d\d", shown)

@@ -103,6 +103,8 @@ def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None] | No
     class Rate(ProgressColumn):
         def render(self, task: Any) -> Text:
             speed = task.finished_speed or task.speed
+            if not task.completed:
+                return Text("starting (first use compiles)")
             return Text("" if speed is None else f"{_short(speed)} {unit}/s")
 
     # Drawn from here and not from a thread: worker processes are forked from this one.
