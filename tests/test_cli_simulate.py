@@ -428,7 +428,7 @@ def on_terminal(*arguments: str) -> str:
 
 @pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
 def test_progress_bar(spread):
-    """On a terminal there is a bar with the share done, the rate and the time left, and a word before them."""
+    """On a terminal there is a bar with the share done, the rate and the time left; before, a word."""
     shown = on_terminal("simulate", "paper", "-n", "64", "--load", "0.25", "--jobs", "2e7", *spread)
     assert "first use compiles" in shown
     assert re.search(r"\d+%", shown)
