@@ -53,10 +53,11 @@ class Run:
         name: str = "",
         interpreted: bool = False,
         widths: bool = False,
+        shortest: int = SHORTEST,
     ) -> None:
         self.machine = machine(workload, cores, program, name=name, interpreted=interpreted, wide=widths)
         self._stream = stream(workload, source) if isinstance(source, int) else source
-        self._stride = max(min(SHORTEST, jobs), jobs // RECORDS)
+        self._stride = max(min(shortest, jobs), jobs // RECORDS)
         self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
         self._chunk, self._next = self._stream.take(), 0
         self._rows: list[tuple[FloatArray, FloatArray, FloatArray, int]] = []

@@ -170,7 +170,8 @@ def _path(
 ) -> tuple[FloatArray, FloatArray]:
     """Times, and jobs of each class present then: one path of the system that starts with a crowd."""
     source, present, jobs = _with_crowd(workload, fluid, crowd, time, seed)
-    run = Run(workload, cores, program(Policy.of(POLICY), workload, cores), jobs=jobs, source=source)
+    rule = program(Policy.of(POLICY), workload, cores)
+    run = Run(workload, cores, rule, jobs=jobs, source=source, shortest=1)
     run.extend(jobs)
     records = run.outcome().records
     t = np.cumsum(records.duration)
