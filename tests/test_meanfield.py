@@ -174,6 +174,34 @@ def test_study_is_reproducible():
     assert first == second
 
 
+def test_a_start_that_lsoda_cannot_leave():
+    """From this empty system LSODA finds no first step; another method does, and nothing is printed."""
+    sizes = [
+        {"kind": "hyperexponential", "probabilities": [0.15085113531135752, 0.8491488646886425],
+         "rates": [0.14409511350080764, 0.8111188675103036]},
+        {"kind": "hyperexponential", "probabilities": [0.620155344677751, 0.379844655322249],
+         "rates": [2.798825936556199, 1.7142786598583373]},
+        {"kind": "erlang", "stages": 2, "rate": 2.5313505137548806},
+        {"kind": "erlang", "stages": 3, "rate": 12.307536178627746},
+    ]  # fmt: skip
+    speedups = [
+        {"kind": "power", "exponent": 0.7256485714613825},
+        {"kind": "usl", "contention": 0.13351097219537889, "coherency": 0.009310332706760228},
+        {"kind": "usl", "contention": 0.03171168793319044, "coherency": 0.003160548715929667},
+        {"kind": "power", "exponent": 0.9308161191836787},
+    ]
+    rates = [16.78990598591927, 15.186581275878144, 16.272676094304494, 6.615821187393949]
+    costs = [0.8167009301187538, 2.188524998062561, 2.101490318912933, 1.6810824543162592]
+    rows = [
+        {"name": f"c{i}", "arrivals": {"kind": "poisson", "rate": rates[i]}, "size": sizes[i],
+         "speedup": speedups[i], "holding_cost": costs[i]}
+        for i in range(4)
+    ]  # fmt: skip
+    workload = Workload.from_dict({"name": "hard", "classes": rows})
+    found = mean_field(workload, 64, Policy.of("wham"), starts=1, seed=14).attractor
+    assert (found.starts, found.converged) == (1, 1)
+
+
 def test_trajectory_from_empty_obeys_the_equation():
     """A trajectory starts where it is told, its slope is F, and it ends at the fixed point."""
     fluid = fluid_of("wham", paper_workload(BASE), BASE)

@@ -101,6 +101,22 @@ def test_an_unstable_fixed_point_is_told(values):
     assert verdict(e08.findings(QUICK, broken(values, unstable)), RANDOM).holds is False
 
 
+def test_settings_that_cannot_be_integrated_are_told(values):
+    """A batch of random workloads without an answer leaves the verdict open, if the others all arrive."""
+
+    def lose(v):
+        v["random-1"] = {"error": "the fluid equation cannot be integrated"}
+
+    def lose_and_stray(v):
+        lose(v)
+        v["random-0"][0]["converged"] = 0
+
+    lost = verdict(e08.findings(QUICK, broken(values, lose)), RANDOM)
+    assert lost.holds is None
+    assert "1 cells" in lost.measured
+    assert verdict(e08.findings(QUICK, broken(values, lose_and_stray)), RANDOM).holds is False
+
+
 def test_another_cost_or_rate_is_told(values):
     """A fixed point of another cost, and an eigenvalue off by 20 %, turn their verdicts."""
 

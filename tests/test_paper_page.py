@@ -337,6 +337,22 @@ def test_infeasible_cells_are_kept(tmp_path):
 
 
 @pytest.mark.usefixtures("sketched")
+def test_failed_cells_do_not_cost_the_page(tmp_path):
+    """Findings that cannot do without a cell that was refused are open; others are published."""
+    paper_fakes.write(tmp_path, "e01_first", raises=True, infeasible=1)
+    paper_fakes.write(tmp_path, "e02_second")
+    with paper_fakes.used(tmp_path):
+        made = reproduce(tmp_path / "out", QUICK)
+    first, second = made.to_dict()["verdicts"]
+    assert first["holds"] is None
+    assert first["measured"] == "c1: load 1.5: too much work"
+    assert second["holds"] is True
+    page = made.page.read_text(encoding="utf-8")
+    assert "A tiny experiment." in page
+    assert "load 1.5: too much work" in page
+
+
+@pytest.mark.usefixtures("sketched")
 def test_raising_findings_name_the_experiment(tmp_path):
     """Findings that raise are an error that names the experiment; its cells are kept."""
     log, out = paper_fakes.write(tmp_path, "e01_first", raises=True), tmp_path / "out"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, MalleableError, OutputError, UnknownKindError, did_you_mean
 from malleable.paper import experiments
-from malleable.paper.contracts import NORMAL, Cell, Effort
+from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict
 from malleable.paper.notebook import MISSING, Notebook
 from malleable.paper.rules import Rules, rules_of
 from malleable.paper.workers import carry_out
@@ -22,7 +22,6 @@ from malleable.plots import check_installed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from malleable.paper.contracts import Findings
     from malleable.paper.workers import Report
 
 
@@ -181,11 +180,31 @@ def _computed(notebook: Notebook, asked: Rules | _Missing) -> None:
 
 
 def _chapter(experiment: Experiment, effort: Effort, values: dict[str, Any]) -> Chapter:
-    """Findings of an experiment; an error in it is told with its name."""
+    """Findings of an experiment; an error in it is told with its name.
+
+    Some experiments can do without a cell that failed, and say so; for others there is nothing to find then,
+    which is no reason to have no page.
+    """
     asked = tuple(cell.arguments for cell in experiment.cells(effort))
+    failed = [f"{key}: {value['error']}" for key, value in values.items() if _failed(value)]
     try:
         findings = experiment.findings(effort, values)
     except Exception as error:
-        problem = f"the experiment {experiment.name} raised {type(error).__name__}: {error!s:.200}"
-        raise ExperimentError(problem, "mend it; what was computed is kept") from error
+        if failed:
+            findings = _nothing_found(experiment, failed)
+        else:
+            problem = f"the experiment {experiment.name} raised {type(error).__name__}: {error!s:.200}"
+            raise ExperimentError(problem, "mend it; what was computed is kept") from error
     return Chapter(experiment.name, findings, experiment.choices, values, asked)
+
+
+def _failed(value: Any) -> bool:
+    return isinstance(value, dict) and "error" in value
+
+
+def _nothing_found(experiment: Experiment, failed: list[str]) -> Findings:
+    """What to say instead of findings when cells that they need have failed."""
+    about, _, _ = (experiment.module.__doc__ or experiment.name).partition("\n")
+    verdict = Verdict("All that this needs can be computed", None, "; ".join(failed))
+    statement = "Part of it could not be computed, and the rest says nothing alone."
+    return Findings(about, experiment.name, statement, verdicts=(verdict,))

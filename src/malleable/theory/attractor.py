@@ -7,8 +7,9 @@ time given is a multiple of the slowest time constant at the fixed point, double
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -74,7 +75,16 @@ def trajectory(fluid: Fluid, start: ArrayLike, times: ArrayLike) -> Trajectory:
 
 
 def _integrate(fluid: Fluid, start: FloatArray, times: FloatArray) -> FloatArray:
-    """LSODA, one row a time. Every market is found from the one before."""
+    """One row a time, by LSODA; by BDF where that does not find a first step, as from some empty systems."""
+    for method in ("LSODA", "BDF"):
+        solved = _solved(fluid, start, times, method)
+        if solved.success:
+            return np.asarray(solved.y.T, dtype=float)
+    raise MalleableError(f"the fluid equation cannot be integrated: {solved.message}")
+
+
+def _solved(fluid: Fluid, start: FloatArray, times: FloatArray, method: str) -> Any:
+    """What SciPy makes of it. Every market is found from the one before."""
     market: Clearing | None = None
 
     def drift(_: float, state: FloatArray) -> FloatArray:
@@ -84,18 +94,18 @@ def _integrate(fluid: Fluid, start: FloatArray, times: FloatArray) -> FloatArray
         return fluid.drift(state, market)
 
     work = np.linalg.solve(-fluid.generator.T, fluid.arrivals)
-    solved = solve_ivp(
-        drift,
-        (times[0], times[-1]),
-        start,
-        method="LSODA",
-        t_eval=times,
-        rtol=ACCURACY,
-        atol=FEW_JOBS * float(work.sum()),
-    )
-    if not solved.success:
-        raise MalleableError(f"the fluid equation cannot be integrated: {solved.message}")
-    return np.asarray(solved.y.T, dtype=float)
+    with warnings.catch_warnings():
+        # What goes wrong is told by the result; the warning is for who has nothing else to try.
+        warnings.filterwarnings("ignore", message="lsoda", category=UserWarning)
+        return solve_ivp(
+            drift,
+            (times[0], times[-1]),
+            start,
+            method=method,
+            t_eval=times,
+            rtol=ACCURACY,
+            atol=FEW_JOBS * float(work.sum()),
+        )
 
 
 def _leaves(fluid: Fluid, states: FloatArray) -> bool:

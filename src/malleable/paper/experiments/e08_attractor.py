@@ -113,7 +113,8 @@ def findings(effort: Effort, values: Values) -> Findings:
     """Figures, tables and verdicts."""
     fluids = {law: values[f"fluid-{i}"] for i, law in enumerate(LAWS)}
     studies = _studies(values)
-    random = [row for key in values if key.startswith("random-") for row in values[key]]
+    batches = [values[key] for key in values if key.startswith("random-")]
+    random = [row for batch in batches if not ev.failed(batch) for row in batch]
     systems = {
         name: {n: _deviation(values[f"system-{i}-{n}"]) for n in CORES[effort.name]}
         for i, name in enumerate(_configurations(effort))
@@ -139,7 +140,12 @@ def findings(effort: Effort, values: Values) -> Findings:
         verdicts=(
             _fixed_point(fluids),
             _all_arrive("Every trajectory of the paper's workload ends at the fixed point", fluids, studies),
-            _all_arrive("Every trajectory of random workloads ends at the fixed point", {}, random),
+            _all_arrive(
+                "Every trajectory of random workloads ends at the fixed point",
+                {},
+                random,
+                lost=sum(map(ev.failed, batches)),
+            ),
             _final_rate(fluids),
             *(_follows(name, found) for name, found in systems.items()),
         ),
@@ -181,8 +187,10 @@ def _fixed_point(fluids: dict[str, Any]) -> Verdict:
     )
 
 
-def _all_arrive(statement: str, fluids: dict[str, Any], studies: list[dict[str, Any]]) -> Verdict:
-    """Counted over the studies, and over the trajectories that are shown."""
+def _all_arrive(
+    statement: str, fluids: dict[str, Any], studies: list[dict[str, Any]], lost: int = 0
+) -> Verdict:
+    """Counted over the studies, and over the trajectories that are shown; `lost` cells have no answer."""
     ends = [path[-1] for found in fluids.values() for path in found["distances"]]
     starts = sum(s["starts"] for s in studies) + len(ends)
     arrived = sum(s["converged"] for s in studies) + sum(end <= ARRIVED for end in ends)
@@ -192,7 +200,9 @@ def _all_arrive(statement: str, fluids: dict[str, Any], studies: list[dict[str, 
         f"{arrived} of {starts} starts in {len(studies)} settings arrive, largest final distance "
         f"{worst:.1g}; all eigenvalues of the linearised equation at most {slowest:.3g}"
     )
-    return Verdict(statement, bool(arrived == starts and slowest < 0.0), text)
+    text += f"; {lost} cells of more settings could not be integrated" if lost else ""
+    all_do = bool(arrived == starts and slowest < 0.0)
+    return Verdict(statement, None if lost and all_do else all_do, text)
 
 
 def _final_rate(fluids: dict[str, Any]) -> Verdict:
