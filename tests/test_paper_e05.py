@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from malleable.engine.records import bin_edges
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e05_heavy_load as e05
 from malleable.paper.experiments._widths import Window, histograms, measured, share
@@ -111,3 +112,12 @@ def test_one_core_each():
     assert [s["mean"] for s in found["shares"]] == [0.0, 1.0]
     assert found["distribution"][0]["width"][0] == 1.0
     assert found["distribution"][0]["share"][-1] == pytest.approx(1.0)
+
+
+def test_all_the_work_is_no_more_than_all():
+    """Work in every bin, in amounts that do not add up exactly: a share of 1 is 1 and not more."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        found = share(rng.random((20, 3, len(bin_edges()) - 1)), Window(None, 0.0, 1e300))
+        assert 1.0 - 1e-12 < found.low <= 1.0
+        assert 1.0 - 1e-12 < found.mean <= 1.0
