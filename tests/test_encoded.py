@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import float64, int64
 
 import strategies as gen
 from malleable import catalog
 from malleable.contracts import Speedup
-from malleable.engine.compiling import _helper
+from malleable.engine.compiling import F1, compiled
 from malleable.speedups import _encoded as flat
 from malleable.speedups.custom import Custom
 from malleable.speedups.power import Power
@@ -118,7 +119,7 @@ def test_compiled_is_the_same_bit_for_bit():
         flat.work_demand: [(price, 1.3) for price in (0.0, 1e-9, 0.01, 0.4, 50.0)],
     }
     for function, cases in arguments.items():
-        compiled = _helper(function)
+        fast = compiled(function, float64(F1, int64, *[float64] * len(cases[0])))
         for i in range(len(examples)):
             for case in cases:
-                assert compiled(encoded, i, *case) == function(encoded, i, *case)
+                assert fast(encoded, i, *case) == function(encoded, i, *case)
