@@ -100,7 +100,7 @@ def _helpers(function: python_types.FunctionType) -> dict[str, python_types.Func
     }
 
 
-def extent(function: python_types.FunctionType) -> int:
+def extent(function: Any) -> int:
     """Bytes of Python's code in a function and all that it calls: a guess at how long it takes to compile."""
     found, waiting = {function}, [function]
     while waiting:

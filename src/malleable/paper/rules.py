@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from malleable import catalog
 from malleable.engine.abi import ClassProgram
 from malleable.engine.compiling import extent
+from malleable.engine.kernels import class_kernel
 from malleable.engine.machine import machine
 from malleable.errors import MalleableError
 from malleable.model import paper_workload
@@ -51,14 +52,16 @@ def rules_of(cells: Iterable[Cell]) -> list[Rules]:
     # The last of several policies with one rule gives the name: without options, if there is such a one.
     asked = sorted({text for cell in cells for text in _policies(cell.arguments)}, reverse=True)
     by_rule = {made.rule: (text, made) for text in asked if (made := _program(text)) is not None}
-    short = [text for text, made in by_rule.values() if isinstance(made, ClassProgram)]
-    long = [
-        Rules((text,), WEIGHT * extent(made.rule))
-        for text, made in by_rule.values()
-        if not isinstance(made, ClassProgram)
-    ]
-    together = [Rules(tuple(short), 10.0)] if short else []
-    return [*together, *sorted(long, key=lambda rules: -rules.weight)]
+    short: list[Rules] = []
+    long: list[Rules] = []
+    for text, made in by_rule.values():
+        alone = Rules((text,), WEIGHT * extent(made.rule))
+        (short if isinstance(made, ClassProgram) else long).append(alone)
+    long.sort(key=lambda rules: -rules.weight)
+    if not short:
+        return long
+    weight = WEIGHT * extent(class_kernel) + sum(rules.weight for rules in short)
+    return [Rules(tuple(text for rules in short for text in rules.policies), weight), *long]
 
 
 def _program(text: str) -> Any:
