@@ -62,7 +62,7 @@ def cells(effort: Effort) -> list[Cell]:
     best = bound(paper_workload(64, LOAD), 64).widths.tolist()
     windows = [[i, (1.0 - near) * k, (1.0 + near) * k] for near in NEAR for i, k in enumerate(best)]
     cores, mixed, level, plain = _grids(effort)
-    jobs = min(effort.jobs // 2, 20_000_000)
+    jobs = effort.jobs // 2
     run = {"load": LOAD, "seed": SEED}
     wide = {**run, "windows": windows}
     made = [Cell("predicted", predicted, {"cores": list(cores), "load": LOAD, "near": list(NEAR)}, 0.1)]
@@ -92,7 +92,7 @@ def _grids(effort: Effort) -> tuple[tuple[int, ...], ...]:
 
 def _jobs(effort: Effort, n: int, whole: int) -> int:
     """Rules by size look at every job at every event: beyond `whole` cores runs get shorter."""
-    base = 20_000 if effort.quick else min(effort.jobs // 4, 5_000_000)
+    base = 20_000 if effort.quick else effort.jobs // 4
     return max(30 * n, int(base * min(1.0, whole / n)))
 
 
