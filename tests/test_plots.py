@@ -59,6 +59,19 @@ def test_files(figure):
     assert root.tag.endswith("svg")
 
 
+def printed(code: str, **environment: str) -> list[str]:
+    """The words that another process prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=HERE,
+        env={**os.environ, **environment},
+    )
+    return done.stdout.split()
+
+
 def embedded(title):
     """Names of the fonts in the PDF of a figure with this title."""
     figure = replace(one_panel(Series("s", (0.0, 1.0), (0.0, 1.0))), title=title)
@@ -80,14 +93,7 @@ def test_no_fonts_are_left_behind(tmp_path):
         "from malleable.plots import _fonts, prepare; prepare();"
         "from pathlib import Path; print(len(list(Path(_fonts._folder().name).glob('*.ttf'))))"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    assert run.stdout.split() == ["2"]
+    assert printed(code, TMPDIR=str(tmp_path)) == ["2"]
     assert not list(tmp_path.glob("malleable-fonts-*"))
 
 
@@ -99,14 +105,7 @@ def test_same_bytes():
         "import hashlib, paper_samples as s; from malleable import plots; f = plots.draw_files(s.BARS); "
         "print(*(hashlib.sha256(f[k]).hexdigest() for k in sorted(f)))"
     )
-    other = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=HERE,
-    )
-    assert other.stdout.split() == [hashlib.sha256(files[k]).hexdigest() for k in sorted(files)]
+    assert printed(code) == [hashlib.sha256(files[k]).hexdigest() for k in sorted(files)]
 
 
 @pytest.mark.parametrize("figure", samples.FIGURES, ids=lambda f: f.name)
@@ -448,8 +447,7 @@ def test_missing_libraries(monkeypatch):
 def test_light_import():
     """Importing the module and the command line loads neither matplotlib nor plotly nor jinja2."""
     code = "import sys, malleable.plots, malleable.cli; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"matplotlib", "plotly", "jinja2"} & set(done.stdout.split())
+    assert not {"matplotlib", "plotly", "jinja2"} & set(printed(code))
 
 
 def test_panels_without_data_are_left_out():
