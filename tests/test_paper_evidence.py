@@ -7,6 +7,7 @@ from math import inf, isnan
 import numpy as np
 import pytest
 
+from malleable.paper.contracts import failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.statistics.intervals import Estimate, t_quantile
 
@@ -89,7 +90,7 @@ def test_agreement():
 
 def test_failed():
     """A cell without a value for a reason of the model is recognised."""
-    assert ev.failed(None)
-    assert ev.failed({"error": "infeasible"})
-    assert not ev.failed({"results": {}})
+    assert failed(None)
+    assert failed({"error": "infeasible"})
+    assert not failed({"results": {}})
     assert isnan(ev.estimate({"mean": None, "low": None, "high": None}).mean)

@@ -350,6 +350,7 @@ def test_failed_cells_do_not_cost_the_page(tmp_path):
     page = made.page.read_text(encoding="utf-8")
     assert "A tiny experiment." in page
     assert "load 1.5: too much work" in page
+    assert "e01_first raised KeyError" in page
 
 
 @pytest.mark.usefixtures("sketched")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Values = Mapping[str, Any]
-"""Values of the cells by key; None where a cell failed for a reason that the model gives (see `Cell`)."""
+"""Values of the cells by key; those of cells that `failed` are errors (see `Cell`)."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class Cell:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     weight: float = 1.0
     """How long it takes compared to others, roughly: long ones are started first."""
+
+
+def failed(value: Any) -> bool:
+    """Whether a cell has no value, for a reason that the model gives."""
+    return value is None or (isinstance(value, dict) and "error" in value)
 
 
 @dataclass(frozen=True)

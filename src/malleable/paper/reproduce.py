@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, MalleableError, OutputError, UnknownKindError, did_you_mean
 from malleable.paper import experiments
-from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict
+from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict, failed
 from malleable.paper.notebook import MISSING, Notebook
 from malleable.paper.rules import Rules, rules_of
 from malleable.paper.workers import carry_out
@@ -186,25 +186,20 @@ def _chapter(experiment: Experiment, effort: Effort, values: dict[str, Any]) -> 
     which is no reason to have no page.
     """
     asked = tuple(cell.arguments for cell in experiment.cells(effort))
-    failed = [f"{key}: {value['error']}" for key, value in values.items() if _failed(value)]
+    errors = [f"{k}: {v['error'] if v else 'no value'}" for k, v in values.items() if failed(v)]
     try:
         findings = experiment.findings(effort, values)
     except Exception as error:
-        if failed:
-            findings = _nothing_found(experiment, failed)
-        else:
-            problem = f"the experiment {experiment.name} raised {type(error).__name__}: {error!s:.200}"
+        problem = f"the experiment {experiment.name} raised {type(error).__name__}: {error!s:.200}"
+        if not errors:
             raise ExperimentError(problem, "mend it; what was computed is kept") from error
+        findings = _nothing_found(experiment, errors, problem)
     return Chapter(experiment.name, findings, experiment.choices, values, asked)
 
 
-def _failed(value: Any) -> bool:
-    return isinstance(value, dict) and "error" in value
-
-
-def _nothing_found(experiment: Experiment, failed: list[str]) -> Findings:
+def _nothing_found(experiment: Experiment, errors: list[str], problem: str) -> Findings:
     """What to say instead of findings when cells that they need have failed."""
     about, _, _ = (experiment.module.__doc__ or experiment.name).partition("\n")
-    verdict = Verdict("All that this needs can be computed", None, "; ".join(failed))
+    verdict = Verdict("All that this needs can be computed", None, "; ".join(errors))
     statement = "Part of it could not be computed, and the rest says nothing alone."
-    return Findings(about, experiment.name, statement, verdicts=(verdict,))
+    return Findings(about, experiment.name, statement, verdicts=(verdict,), remarks=(problem,))

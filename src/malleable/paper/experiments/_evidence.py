@@ -35,11 +35,6 @@ MANY = 10**6
 """Degrees of freedom that make Student's law the normal one."""
 
 
-def failed(value: Any) -> bool:
-    """Whether a cell has no value for a reason that the model gives."""
-    return value is None or "error" in value
-
-
 def estimate(document: Mapping[str, Any]) -> Estimate:
     """A mean and its interval as a result's document has them."""
     mean, low, high = (document[key] for key in ("mean", "low", "high"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from malleable.paper.contracts import Table, Verdict
+from malleable.paper.contracts import Table, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import high, low
 from malleable.statistics.intervals import Estimate
@@ -45,7 +45,7 @@ class Gain(NamedTuple):
 
 def gain(name: str, policy: str, value: Any) -> Gain:
     """The gain of a policy in a comparison with WHAM."""
-    if ev.failed(value):
+    if failed(value):
         return Gain(name, Estimate(), None)
     wham = value["results"]["wham"]["cost"]["mean"]
     found = ev.estimate(value["differences"][policy])

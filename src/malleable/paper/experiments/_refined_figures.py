@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.contracts import Axis, Figure, Panel, Series, Table, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, stacked
 from malleable.paper.experiments._optimality import exponential
@@ -65,7 +65,7 @@ def _simulated_series(
     simulated: Sequence[int], values: Values, policy: str, label: str, colour: int
 ) -> Series:
     pairs = [(n, values[f"simulated-{n}"]) for n in simulated]
-    known = [(float(n), ev.estimate(v["results"][policy]["cost"])) for n, v in pairs if not ev.failed(v)]
+    known = [(float(n), ev.estimate(v["results"][policy]["cost"])) for n, v in pairs if not failed(v)]
     cores, costs = [n for n, _ in known], [cost for _, cost in known]
     return drawn(f"{label}, simulated", cores, costs, "points", colour + 8)
 

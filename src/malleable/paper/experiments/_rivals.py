@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.contracts import Axis, Figure, Panel, Series, Table, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low, stacked
 from malleable.statistics.intervals import Estimate
@@ -52,13 +52,13 @@ class Rival:
 
     def __init__(self, cores: Sequence[int], found: Sequence[Any], policy: str) -> None:
         self.cores = tuple(cores)
-        self.errors = tuple(v["error"] if ev.failed(v) else "" for v in found)
-        self.results = tuple(None if ev.failed(v) else v["results"][policy] for v in found)
+        self.errors = tuple(v["error"] if failed(v) else "" for v in found)
+        self.results = tuple(None if failed(v) else v["results"][policy] for v in found)
         self.stable = tuple(r is not None and bool(r["stable"]) for r in self.results)
         self.costs = tuple(Estimate() if r is None else ev.estimate(r["cost"]) for r in self.results)
         self.differences = tuple(
             ev.estimate(v["differences"][policy])
-            if not ev.failed(v) and policy in v["differences"] else Estimate()
+            if not failed(v) and policy in v["differences"] else Estimate()
             for v in found
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
 from malleable.model import paper_workload
-from malleable.paper.contracts import Cell, Effort, Findings, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._converge_figures import (
     BETAS,
@@ -159,7 +159,7 @@ def _wham(cores: tuple[int, ...], values: Values) -> Curve:
 def _fixed(beta: float, cores: tuple[int, ...], values: Values) -> Curve:
     rows = {row["cores"]: row for row in values[f"exact-{beta}"]}
     found: list[Any] = [values.get(f"fw-cam-{beta}-{n}") for n in cores]
-    results = tuple(None if ev.failed(v) else v["results"][f"fw-cam:beta={beta}"] for v in found)
+    results = tuple(None if failed(v) else v["results"][f"fw-cam:beta={beta}"] for v in found)
     return Curve(
         f"FW-CAM, β = {beta}",
         cores,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.model import paper_workload
-from malleable.paper.contracts import Cell, Effort, Findings, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._fwcam_figures import (
     BETAS,
@@ -195,7 +195,7 @@ def _compared(effort: Effort, values: Values) -> Iterator[tuple[float, int, Any,
     rows = {(beta, row["cores"]): row for beta in BETAS for row in plans(beta, values)}
     for beta, n in _simulated(effort):
         value = values[f"fw-cam-{beta}-{n}"]
-        if not ev.failed(value) and (beta, n) in rows:
+        if not failed(value) and (beta, n) in rows:
             yield beta, n, rows[beta, n], value["results"][f"fw-cam:beta={beta}"]
 
 

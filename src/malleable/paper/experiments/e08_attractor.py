@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import Cell, Effort, Findings, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._attractor_figures import (
     SYSTEM_TIME,
@@ -114,7 +114,7 @@ def findings(effort: Effort, values: Values) -> Findings:
     fluids = {law: values[f"fluid-{i}"] for i, law in enumerate(LAWS)}
     studies = _studies(values)
     batches = [values[key] for key in values if key.startswith("random-")]
-    random = [row for batch in batches if not ev.failed(batch) for row in batch]
+    random = [row for batch in batches if not failed(batch) for row in batch]
     systems = {
         name: {n: _deviation(values[f"system-{i}-{n}"]) for n in CORES[effort.name]}
         for i, name in enumerate(_configurations(effort))
@@ -144,7 +144,7 @@ def findings(effort: Effort, values: Values) -> Findings:
                 "Every trajectory of random workloads ends at the fixed point",
                 {},
                 random,
-                lost=sum(map(ev.failed, batches)),
+                lost=sum(map(failed, batches)),
             ),
             _final_rate(fluids),
             *(_follows(name, found) for name, found in systems.items()),

@@ -7,7 +7,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from malleable import catalog
-from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments import _optimality_figures as shown
 from malleable.paper.experiments._optimality import choices, gaps
@@ -111,7 +111,7 @@ def _key(kind: str, name: str, n: int, load: float) -> str:
 def findings(effort: Effort, values: Values) -> Findings:
     """Gaps over n and load, the map, and what they say."""
     points = [Point(*s, values[_key("gap", *s)]) for s in _settings(effort)]
-    points = [point for point in points if not ev.failed(point.value)]
+    points = [point for point in points if not failed(point.value)]
     points.sort(key=lambda p: (p.name, p.load, p.cores))
     figures = [shown.over_cores(points), shown.by_policy(points)]
     figures += [] if effort.quick else [shown.heat(points)]
@@ -161,7 +161,7 @@ def _runs(effort: Effort, values: Values, points: list[Point]) -> Iterable[tuple
     known = {(p.name, p.cores, p.load): p for p in points}
     for setting in _simulated(effort):
         value = values[_key("simulated", *setting)]
-        if setting in known and not ev.failed(value):
+        if setting in known and not failed(value):
             for policy, result in value["results"].items():
                 yield known[setting], policy, result
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Grid, Panel, Series, Table
-from malleable.paper.experiments import _evidence as ev
+from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Grid, Panel, Series, Table, failed
 from malleable.paper.experiments._curves import drawn
 from malleable.paper.experiments._discounted import (
     HELD_OUT,
@@ -258,12 +257,12 @@ def _optimum_table(effort: Effort, gains: Sequence[Gain], values: Values) -> Tab
     }
     for n, load in _exact(effort):
         best = values[_key("optimum", "two", n, load)]
-        columns["best blind to sizes (exact)"].append(nan if ev.failed(best) else best["cost"])
+        columns["best blind to sizes (exact)"].append(nan if failed(best) else best["cost"])
     for policy in ("wham", RULE):
         costs = []
         for n, load in _exact(effort):
             value = values[_key("at", "two", n, load)]
-            costs.append(nan if ev.failed(value) else value["results"][policy]["cost"]["mean"])
+            costs.append(nan if failed(value) else value["results"][policy]["cost"]["mean"])
         columns[policy] = costs
         best = columns["best blind to sizes (exact)"]
         columns[f"{policy} above it"] = [c / b - 1.0 for c, b in zip(costs, best, strict=True)]

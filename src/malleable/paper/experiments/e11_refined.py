@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import Cell, Effort, Findings, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments import _refined_figures as shown
 from malleable.paper.experiments._refined_chain import both, predicted
@@ -217,7 +217,7 @@ def _ranked(found: Mapping[str, Any], key: str) -> list[str]:
 
 def _runs(effort: Effort, values: Values) -> list[tuple[int, str, Any]]:
     found = [(n, values[f"simulated-{n}"]) for n in _simulated(effort)]
-    return [(n, p, r) for n, v in found if not ev.failed(v) for p, r in v["results"].items()]
+    return [(n, p, r) for n, v in found if not failed(v) for p, r in v["results"].items()]
 
 
 def _agrees(effort: Effort, values: Values) -> Verdict:

@@ -6,7 +6,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Table, Verdict
+from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Table, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low
 from malleable.paper.experiments._tails import tails
@@ -152,11 +152,11 @@ def _few_jobs(effort: Effort) -> str:
 
 
 def _stable(found: Any) -> bool:
-    return not ev.failed(found) and bool(found["result"]["stable"])
+    return not failed(found) and bool(found["result"]["stable"])
 
 
 def _status(found: Any) -> str:
-    return "infeasible" if ev.failed(found) else "stable" if found["result"]["stable"] else "unstable"
+    return "infeasible" if failed(found) else "stable" if found["result"]["stable"] else "unstable"
 
 
 def _entry(found: Any, key: str, job_class: str, level: int) -> Estimate:
@@ -232,10 +232,9 @@ def _figure(key: str, load: float, found: dict[str, Any]) -> Figure:
 
 def _costs_table(found: dict[float, dict[str, Any]]) -> Table:
     rows = [(load, p, v) for load, values in found.items() for p, v in values.items()]
-    costs = [Estimate() if ev.failed(v) else ev.estimate(v["result"]["cost"]) for *_, v in rows]
+    costs = [Estimate() if failed(v) else ev.estimate(v["result"]["cost"]) for *_, v in rows]
     apart = [
-        ev.estimate(v["difference"]) if not ev.failed(v) and "difference" in v else Estimate()
-        for *_, v in rows
+        ev.estimate(v["difference"]) if not failed(v) and "difference" in v else Estimate() for *_, v in rows
     ]
     columns = {
         "load": tuple(load for load, *_ in rows),
@@ -247,7 +246,7 @@ def _costs_table(found: dict[float, dict[str, Any]]) -> Table:
         "difference from WHAM": tuple(d.mean for d in apart),
         "difference low": tuple(map(low, apart)),
         "difference high": tuple(map(high, apart)),
-        "jobs simulated": tuple(None if ev.failed(v) else v["result"]["jobs"] for *_, v in rows),
+        "jobs simulated": tuple(None if failed(v) else v["result"]["jobs"] for *_, v in rows),
     }
     return Table("tails-costs", f"Mean costs on {CORES} cores, paired with WHAM (95 %)", columns)
 
