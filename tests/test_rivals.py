@@ -19,7 +19,7 @@ from malleable import catalog
 from malleable.contracts import Policy
 from malleable.engine.abi import AGE, COLUMNS, HELD, REMAINING
 from malleable.engine.compiling import JOB_RULE, compiled
-from malleable.errors import InfeasibleError, ParameterError, WorkloadError
+from malleable.errors import InfeasibleError, ParameterError, PolicyError, WorkloadError
 from malleable.jobs import Jobs
 from malleable.model import Workload, paper_workload
 from malleable.policies._function import Function
@@ -509,11 +509,11 @@ def test_functions_of_both_forms():
     jobs = Jobs.of(PAPER, [0, 1], [3.0, 2.0])
     assert Function(writes).allocate(jobs, 4).cores.tolist() == [2.0, 2.0]
     assert Function(returns).allocate(jobs, 4).cores.tolist() == [0.0, 4.0]
-    with pytest.raises(ParameterError, match="2 jobs"):
+    with pytest.raises(PolicyError, match="2 jobs"):
         Function(lambda _, cores: [cores]).allocate(jobs, 4)
-    with pytest.raises(ParameterError, match="gives out 8 cores"):
+    with pytest.raises(PolicyError, match="8 in all"):
         Function(lambda _, cores: [cores, cores]).allocate(jobs, 4)
-    with pytest.raises(ParameterError, match="nan"):
+    with pytest.raises(PolicyError, match="nan"):
         Function(lambda _, cores: [cores, math.nan]).allocate(jobs, 4)
     for wrong in (3, lambda: 1, lambda a, _, __: a):
         with pytest.raises(ParameterError, match=r"function|policy"):

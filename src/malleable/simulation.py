@@ -8,15 +8,15 @@ was done is returned, labelled for what it is. Replications and sweeps are sprea
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from malleable.contracts import Policy
+from malleable.engine.enforcement import label, naming
 from malleable.engine.run import Outcome, Run
-from malleable.errors import InfeasibleError, MalleableError, ParameterError, PolicyError, PolicyRaisedError
+from malleable.errors import InfeasibleError, ParameterError
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
@@ -24,7 +24,7 @@ from malleable.spreading import spread
 from malleable.statistics import reached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
     from pathlib import Path
 
@@ -94,21 +94,6 @@ class Task:
 def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
     """The policy's own program, or one that asks its `allocate` at every event."""
     return policy.program(workload, cores) or asking_program(policy, workload)
-
-
-@contextmanager
-def naming(policy: Policy, label: str) -> Iterator[None]:
-    """Have errors name the policy; what a user's own policy raises is shown to them as it was raised."""
-    try:
-        yield
-    except PolicyError as error:
-        raise (error if label in error.sentence else error.within(label)) from None
-    except MalleableError:
-        raise
-    except Exception as error:
-        if type(policy).__module__.startswith("malleable.") and not hasattr(policy, "function"):
-            raise
-        raise PolicyRaisedError.of(label, error) from error
 
 
 def run_task(task: Task, progress: Callable[[int, int], None] | None = None) -> Outcome:
@@ -267,7 +252,7 @@ def _task(
             f"use at least {least} cores, or --allow-unstable (allow_unstable=True) for a finite horizon",
         )
     chosen = Policy.of(policy)
-    label = policy if isinstance(policy, str) else getattr(policy, "__name__", chosen.kind.replace("_", "-"))
-    with naming(chosen, label):
+    name = label(policy, chosen)
+    with naming(chosen, name):
         program(chosen, described, n)
-    return Task(described, n, chosen, label, settings, settings.seed)
+    return Task(described, n, chosen, name, settings, settings.seed)

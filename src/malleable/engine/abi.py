@@ -87,6 +87,9 @@ NEGATIVE = 4
 STUCK = 5
 """Jobs are present, none of them is served, and no arrival is left to change that."""
 
+TOLERANCE = 1e-9
+"""Relative over-allocation that is rounding."""
+
 # Histogram bins: the top bits of a float64, so 2**6 bins an octave and no logarithm.
 BIN_BITS = 6
 BIN_OCTAVES = 80

@@ -19,9 +19,6 @@ from malleable.engine.abi import (
     GROW,
     HELD,
     IDENTITY,
-    NEGATIVE,
-    NOT_A_NUMBER,
-    OVER_ALLOCATED,
     REMAINING,
     RESTARTS,
     SIZE,
@@ -29,6 +26,7 @@ from malleable.engine.abi import (
     WEIGHT,
     inlined,
 )
+from malleable.engine.enforcement import check
 from malleable.engine.kernels import (
     AREA,
     ARRIVALS,
@@ -41,7 +39,6 @@ from malleable.engine.kernels import (
     PRESENT,
     RESPONSE,
     SLOWDOWN,
-    TOLERANCE,
     USED,
     USED_AREA,
     WORK,
@@ -88,19 +85,6 @@ def next_event(private: Any, jobs: Any, present: int, now: float) -> tuple[float
             wait = private[j, RESUMES] - now
             who = -1
     return wait, who
-
-
-@inlined
-def check(out: Any, present: int, n: float) -> int:
-    """Whether the rule gave sane numbers, at most n in total."""
-    total = 0.0
-    for j in range(present):
-        if np.isnan(out[j]):
-            return NOT_A_NUMBER
-        if out[j] < 0.0:
-            return NEGATIVE
-        total += out[j]
-    return OVER_ALLOCATED if total > n * (1.0 + TOLERANCE) else DONE
 
 
 def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason given in `kernels`

@@ -32,6 +32,7 @@ from malleable.engine.abi import (
     POOLS,
     SHARE,
     STUCK,
+    TOLERANCE,
     inlined,
 )
 from malleable.engine.borrow import borrow
@@ -73,8 +74,6 @@ INTEGERS = 8
 # A row of `memo`: the key's bits, cores in use, then speeds and their inverses.
 MEMO_KEY, MEMO_USED, MEMO_SPEEDS = range(3)
 
-TOLERANCE = 1e-9
-"""Relative over-allocation that is rounding."""
 ROUNDING = 1e-10
 """Relative difference of two remaining sizes that may be rounding: marks carry eleven digits."""
 GOLDEN = -7046029254386353131

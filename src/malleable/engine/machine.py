@@ -14,22 +14,19 @@ from malleable.engine.abi import (
     COLUMNS,
     DONE,
     GROW,
-    NEGATIVE,
-    NOT_A_NUMBER,
-    OVER_ALLOCATED,
     POOLS,
-    STUCK,
     ClassProgram,
     JobProgram,
 )
 from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, JOB_RULE, Entry, compile_rule, compiled
+from malleable.engine.enforcement import refusal, shown
 from malleable.engine.shelves import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
-from malleable.errors import PolicyError
 from malleable.speedups._encoded import encode, speed
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.engine.streams import Chunk
+    from malleable.errors import PolicyError
     from malleable.model import Workload
 
 FIRST_JOBS = 64
@@ -99,19 +96,11 @@ class Machine(ABC):
     def _shown_allocation(self) -> str: ...
 
     def _error(self, status: int) -> PolicyError:
-        problem = {
-            OVER_ALLOCATED: f"gave out more than {self.cores:g} cores",
-            NOT_A_NUMBER: "returned NaN",
-            NEGATIVE: "returned a negative number of cores",
-            STUCK: "serves nobody although jobs are present",
-        }[status]
         counts = ", ".join(
             f"{count:g} of {name}" for name, count in zip(self.workload.class_names, self.counts, strict=True)
         )
-        return PolicyError(
-            f"the policy {problem} at time {self.now:.6g} with {counts}: {self._shown_allocation()}",
-            "cores must be numbers of at least 0 that add up to at most n",
-        )
+        place = f"at time {self.now:.6g} with {counts}"
+        return refusal(status, self.cores, place, self._shown_allocation())
 
 
 class ClassMachine(Machine):
@@ -295,8 +284,7 @@ class JobMachine(Machine):
         self.out = np.zeros(len(self.jobs))
 
     def _shown_allocation(self) -> str:
-        shown = ", ".join(f"{k:g}" for k in self.out[: min(int(self.integers[K.PRESENT]), 12)])
-        return f"cores {shown}"
+        return shown(self.out[: int(self.integers[K.PRESENT])])
 
 
 def machine(

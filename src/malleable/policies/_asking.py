@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.abi import AGE, CLASS, HELD, REMAINING, WEIGHT, JobProgram
+from malleable.engine.enforcement import one_each, proposal
 from malleable.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def asking_program(policy: Policy, workload: Workload) -> JobProgram:
             held=jobs[:, HELD].copy(),
             ids=(),
         )
-        out[:] = policy.allocate(present, n).cores
+        out[:] = one_each(proposal(policy.allocate(present, n)), len(out))
 
     rule.only_python = "it gives no rule, only allocate"  # type: ignore[attr-defined]
     return JobProgram(rule, np.zeros(1))

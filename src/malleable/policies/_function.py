@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from malleable.engine.enforcement import one_each
 from malleable.errors import ParameterError, WorkloadError
 from malleable.policies._rules import JobRule
 
@@ -70,13 +69,7 @@ class Function(JobRule):
             return self.function  # type: ignore[no-any-return]
 
         def rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:  # noqa: ARG001
-            widths = np.asarray(self.function(jobs, cores), dtype=float)
-            if widths.shape != out.shape:
-                raise ParameterError(
-                    f"{self.name} returned {widths.shape} cores for {len(out)} jobs",
-                    "return one number a job",
-                )
-            out[:] = widths
+            out[:] = one_each(self.function(jobs, cores), len(out))
 
         rule.only_python = "it returns the cores instead of writing them into out"  # type: ignore[attr-defined]
         return rule

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from malleable import catalog
 from malleable.contracts import Allocation, FloatArray, Policy
 from malleable.engine.abi import (
     AGE,
@@ -33,7 +32,7 @@ from malleable.engine.abi import (
     ClassProgram,
     JobProgram,
 )
-from malleable.errors import ParameterError
+from malleable.engine.enforcement import enforce
 from malleable.model import ConditionWarning, Workload
 from malleable.policies._purchase import DUST, usable
 from malleable.speedups._encoded import encode
@@ -105,22 +104,10 @@ class JobRule(Policy):
             workload, index = _a_class_each(jobs), jobs.speedup_index
         widths = np.zeros(len(jobs))
         self.rule(job_rows(jobs, index), cores, _prepared(self, workload, cores), widths)
-        widths = self._checked(widths, cores)
+        widths = enforce(widths, len(jobs), cores)
         out = np.empty(len(jobs))
         out[jobs.order] = whole(widths) if integer else widths
         return Allocation(out, None)
-
-    def _checked(self, widths: FloatArray, cores: float) -> FloatArray:
-        name = catalog.display("policies", self.kind)
-        bad = ~(np.isfinite(widths) & (widths >= 0.0))
-        if bad.any():
-            row = int(np.flatnonzero(bad)[0])
-            raise ParameterError(f"{name} gives {widths[row]:g} cores to job {row} of {len(widths)}")
-        if widths.sum() > cores * (1.0 + DUST):
-            raise ParameterError(
-                f"{name} gives out {widths.sum():g} cores to {len(widths)} jobs, of {cores:g}"
-            )
-        return widths
 
 
 def job_rows(jobs: Jobs, class_index: IntArray) -> FloatArray:

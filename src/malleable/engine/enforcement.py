@@ -1,0 +1,131 @@
+"""The one check of what a policy proposes, and the one wording of what is wrong with it.
+
+`check` is plain Python: compiled into the job kernel, and run as it is by `malleable.allocate`. A proposal is
+legal if it has one number for each job, none of them NaN or negative, and they add up to at most n; where
+whole cores were asked for, all of them are whole.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from malleable.engine.abi import DONE, NEGATIVE, NOT_A_NUMBER, OVER_ALLOCATED, STUCK, TOLERANCE, inlined
+from malleable.errors import MalleableError, PolicyError, PolicyRaisedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from malleable.contracts import Allocation, FloatArray
+
+HINT = "cores must be numbers of at least 0 that add up to at most n"
+SHOWN = 12
+"""Numbers of a proposal that a message shows."""
+
+
+@inlined
+def check(out: Any, present: int, n: float) -> int:
+    """Whether the rule gave sane numbers, at most n in total."""
+    total = 0.0
+    for j in range(present):
+        # NaN is neither at least 0 nor below it.
+        if not out[j] >= 0.0:
+            return NEGATIVE if out[j] < 0.0 else NOT_A_NUMBER
+        total += out[j]
+    return OVER_ALLOCATED if total > n * (1.0 + TOLERANCE) else DONE
+
+
+def refusal(status: int, cores: float, place: str, shown: str) -> PolicyError:
+    """The error behind a status of the kernels or of `check`."""
+    problem = {
+        OVER_ALLOCATED: f"gave out more than {cores:g} cores",
+        NOT_A_NUMBER: "returned NaN",
+        NEGATIVE: "returned a negative number of cores",
+        STUCK: "serves nobody although jobs are present",
+    }[status]
+    return PolicyError(f"the policy {problem} {place}: {shown}", HINT)
+
+
+def shown(widths: FloatArray) -> str:
+    """A proposal in a message: its first numbers, up to the first that is wrong, and their sum."""
+    wrong = np.flatnonzero(~(widths >= 0.0))
+    first = max(int(wrong[0]) + 1 - SHOWN, 0) if len(wrong) else 0
+    text = ", ".join(f"{k:g}" for k in widths[first : first + SHOWN])
+    before, after = "…, " if first else "", ", …" if len(widths) > first + SHOWN else ""
+    total = f" ({sum(widths.tolist()):g} in all)" if len(widths) > 1 and not len(wrong) else ""
+    return f"cores {before}{text}{after}{total}"
+
+
+def one_each(proposed: Any, jobs: int) -> FloatArray:
+    """The proposal as an array of one number a job; anything else is an error, never stretched to fit."""
+    try:
+        widths = np.asarray(proposed)
+    except ValueError:  # rows of different lengths
+        widths = np.empty((), dtype=object)
+    if widths.dtype.kind not in "fiub" and widths.size:
+        count = _one_line(proposed)
+    elif widths.shape != (jobs,):
+        count = _counted(len(widths), "number") if widths.ndim == 1 else f"an array of shape {widths.shape}"
+    else:
+        return widths.astype(float, copy=False)
+    raise PolicyError(f"the policy returned {count} for {_counted(jobs, 'job')}", "return one number a job")
+
+
+def enforce(proposed: Any, jobs: int, cores: float, *, integer: bool = False) -> FloatArray:
+    """The cores of each job if the proposal is legal; the error of the simulator if it is not."""
+    widths = one_each(proposed, jobs)
+    status = check(widths.tolist(), jobs, cores)
+    if status != DONE:
+        raise refusal(status, cores, f"for {_counted(jobs, 'job')}", shown(widths))
+    if not integer:
+        return widths
+    whole = np.rint(widths)
+    parts = np.flatnonzero(np.abs(widths - whole) > TOLERANCE)
+    if len(parts):
+        raise PolicyError(
+            f"the policy gave out parts of cores although whole ones were asked for: {shown(widths)}",
+            "return whole numbers when `integer` is true",
+        )
+    return whole
+
+
+def proposal(answer: Allocation) -> Any:
+    """The cores of an answer of `allocate`."""
+    try:
+        return answer.cores
+    except AttributeError:
+        raise PolicyError(
+            f"the policy returned {_one_line(answer)} from allocate", "return Allocation(cores, price)"
+        ) from None
+
+
+def _one_line(value: Any) -> str:
+    return f"{' '.join(repr(value).split()):.60}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def label(given: Any, policy: Any) -> str:
+    """What a policy is called in messages and results: as it was named, or by its function or kind."""
+    name = given if isinstance(given, str) else getattr(given, "__name__", policy.kind.replace("_", "-"))
+    return str(name)
+
+
+@contextmanager
+def naming(policy: Any, name: str) -> Iterator[None]:
+    """Have errors name the policy; what a user's own policy raises is shown to them as it was raised."""
+    try:
+        yield
+    except PolicyError as error:
+        named = isinstance(error, PolicyRaisedError) or error.path[:1] == (name,)
+        raise (error if named else error.within(name)) from None
+    except MalleableError:
+        raise
+    except Exception as error:
+        if type(policy).__module__.startswith("malleable.") and not hasattr(policy, "function"):
+            raise
+        raise PolicyRaisedError.of(name, error) from error
