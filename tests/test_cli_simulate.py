@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from malleable import Comparison, Result
-from malleable.cli.compare import split_policies
+from malleable.catalog import split_policies
 from shell import environment, malleable
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference" / "json.md"

@@ -157,3 +157,14 @@ def build(family: str, text: str) -> Any:
         return found.from_parameters(options)
     except MalleableError as error:
         raise error.within(reference or head) from None
+
+
+def split_policies(text: str) -> list[str]:
+    """Policies at the commas; `key=value` behind a comma still belongs to the policy before it."""
+    found: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if found and "=" in part and ":" not in part.partition("=")[0]:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found

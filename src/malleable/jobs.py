@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from malleable.contracts import FloatArray, Speedup
 from malleable.errors import JobsError, did_you_mean
+from malleable.job_rows import check_range, in_range, read_row
 from malleable.model import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 IntArray = NDArray[np.intp]
-COLUMNS = ("id", "class", "remaining", "weight", "age", "cores")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Jobs:
         index = _class_index(workload, classes)
         size = len(index)
 
-        def column(name: str, values: Any, default: FloatArray | None, *, strict: bool) -> FloatArray:
+        def column(name: str, values: Any, default: FloatArray | None) -> FloatArray:
             if values is None and default is not None:
                 return default
             try:
@@ -64,12 +64,10 @@ class Jobs:
                 raise JobsError(f"the column {name!r} must hold numbers only") from None
             if array.shape != (size,):
                 raise JobsError(f"the column {name!r} has shape {array.shape} for {size} jobs")
-            bad = ~np.isfinite(array) | (array <= 0.0 if strict else array < 0.0)
-            if bad.any():
-                row = int(np.flatnonzero(bad)[0])
-                allowed = "a positive number" if strict else "a number of at least 0"
-                job = f"job {ids[row]!r}" if ids is not None else f"job {row}"
-                raise JobsError(f"{job}: {name!r} must be {allowed}, got {array[row]:g}", "mend that row")
+            bad = np.flatnonzero(~in_range(name, array))
+            if len(bad):
+                row = int(bad[0])
+                check_range(f"job {ids[row]!r}" if ids is not None else f"job {row}", name, float(array[row]))
             return array
 
         if ids is not None:
@@ -82,10 +80,10 @@ class Jobs:
         return cls(
             workload=workload,
             class_index=index,
-            remaining=column("remaining", remaining, None, strict=False),
-            weight=column("weight", weight, workload.holding_costs[index], strict=True),
-            age=column("age", age, np.zeros(size), strict=False),
-            held=column("cores", held, np.zeros(size), strict=False),
+            remaining=column("remaining", remaining, None),
+            weight=column("weight", weight, workload.holding_costs[index]),
+            age=column("age", age, np.zeros(size)),
+            held=column("cores", held, np.zeros(size)),
             ids=tuple(map(str, range(size))) if ids is None else tuple(ids),
             own_speedups=None if speedups is None else tuple(map(Speedup.of, speedups)),
             own_weights=weight is not None,
@@ -98,34 +96,24 @@ class Jobs:
             table = list(rows)
         except TypeError:
             raise JobsError(f"must be rows, got {rows!r:.60}", "give a list of tables") from None
-        if not table:
-            raise JobsError("there are no jobs", "give rows with the columns id, class, remaining")
-        for number, row in enumerate(table):
-            _check_row(number, row)
-        ids = [str(row["id"]) for row in table]
-        names = [str(row["class"]) for row in table]
-        for job, name in zip(ids, names, strict=True):
-            if name not in workload.class_names:
-                hint = did_you_mean(name, workload.class_names)
-                raise JobsError(f"job {job!r}: the workload has no class {name!r}", hint)
-
-        def column(key: str, default: Any) -> list[float] | None:
-            if not any(_given(row.get(key)) for row in table):
-                return None
-            return [
-                _number(job, key, row[key]) if _given(row.get(key)) else default(row)
-                for job, row in zip(ids, table, strict=True)
-            ]
-
+        read = [read_row(number, row, workload.class_names) for number, row in enumerate(table)]
         costs = dict(zip(workload.class_names, workload.holding_costs.tolist(), strict=True))
+
+        def column(values: list[float | None], default: list[float]) -> list[float] | None:
+            """The values with defaults for those not given; None if none is."""
+            if all(value is None for value in values):
+                return None
+            return [other if value is None else value for value, other in zip(values, default, strict=True)]
+
+        nothing = [0.0] * len(read)
         return cls.of(
             workload,
-            names,
-            [_number(job, "remaining", row["remaining"]) for job, row in zip(ids, table, strict=True)],
-            weight=column("weight", lambda row: costs[str(row["class"])]),
-            age=column("age", lambda _: 0.0),
-            held=column("cores", lambda _: 0.0),
-            ids=ids,
+            [row.name for row in read],
+            [row.remaining for row in read],
+            weight=column([row.weight for row in read], [costs[row.name] for row in read]),
+            age=column([row.age for row in read], nothing),
+            held=column([row.cores for row in read], nothing),
+            ids=[row.id for row in read],
         )
 
     def __len__(self) -> int:
@@ -175,31 +163,3 @@ def _check_unique(ids: Sequence[str]) -> None:
         seen: set[str] = set()
         twice = next(job for job in ids if job in seen or seen.add(job))  # type: ignore[func-returns-value]
         raise JobsError(f"the id {twice!r} is used twice", "give every job its own id")
-
-
-def _check_row(number: int, row: Any) -> None:
-    if not hasattr(row, "keys"):
-        raise JobsError(
-            f"row {number + 1} is not a table: {row!r:.60}", f"known columns: {', '.join(COLUMNS)}"
-        )
-    for key in row:
-        if key not in COLUMNS:
-            raise JobsError(
-                f"row {number + 1} has an unknown column {key!r:.60}", did_you_mean(str(key), COLUMNS)
-            )
-    for key in ("id", "class", "remaining"):
-        if not _given(row.get(key)):
-            raise JobsError(f"row {number + 1} has no {key!r}", "every job needs id, class and remaining")
-
-
-def _given(value: Any) -> bool:
-    return value is not None and value != ""
-
-
-def _number(job: str, key: str, value: Any) -> float:
-    if isinstance(value, bool):
-        raise JobsError(f"job {job!r}: {key!r} must be a number, got {value!r}")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise JobsError(f"job {job!r}: {key!r} must be a number, got {value!r:.60}") from None

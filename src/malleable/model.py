@@ -172,7 +172,8 @@ class Workload:
         try:
             load = validate(Positive, load)
         except MalleableError as error:
-            raise error.within("load") from None
+            hint = "give the share of the cores that is kept busy: more than 0 and, to be stable, less than 1"
+            raise ParameterError(error.problem, hint, ("load",)) from None
         return self.scaled(load * cores / self.total_load)
 
     def index(self, name: str) -> int:
@@ -257,7 +258,7 @@ def load_workload(source: str | Path) -> Workload:
     """Read a workload: a built-in name such as `paper`, or a TOML file."""
     path = builtin_workloads().get(str(source), Path(source))
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")  # some editors mark UTF-8 with an invisible character
     except FileNotFoundError:
         hint = did_you_mean(str(source), [*builtin_workloads(), *(p.name for p in Path().glob("*.toml"))])
         raise WorkloadError(f"there is no workload or file {str(source)!r}", hint) from None
@@ -266,17 +267,24 @@ def load_workload(source: str | Path) -> Workload:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise WorkloadError(f"cannot read {str(source)!r}: {reason}") from None
+    return parse_workload(text, str(source), name=path.stem, folder=path.parent)
+
+
+def parse_workload(
+    text: str, source: str = "the input", *, name: str = "input", folder: Path | None = None
+) -> Workload:
+    """Read the text of a workload file; files that it names are relative to `folder`."""
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:  # not every ValueError is a TOMLDecodeError
         raise WorkloadError(f"{source} is not valid TOML: {error}", "a workload is a TOML file") from None
     if not document:
         raise WorkloadError(
             f"{source} is empty", "add a [[classes]] table; `malleable list workloads` shows examples"
         )
-    document.setdefault("name", path.stem)
+    document.setdefault("name", name)
     try:
-        return Workload.from_dict(_anchored(document, path.parent))
+        return Workload.from_dict(_anchored(document, folder or Path()))
     except MalleableError as error:
         raise WorkloadError(f"{source}: {error.sentence}", error.hint) from None
     except ValueError as error:  # a number with too many digits to be shown

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from rich.console import Console
     from rich.table import Table
 
     from malleable.model import Workload
 
 WorkloadArgument = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="A built-in workload (paper) or a TOML file.")
+    str, typer.Argument(metavar="WORKLOAD", help="A built-in workload (paper), a TOML file, or - for stdin.")
 ]
 CoresOption = Annotated[str, typer.Option("--cores", "-n", metavar="N", help="Number of cores, at least 1.")]
 LoadOption = Annotated[
@@ -25,7 +28,9 @@ LoadOption = Annotated[
 PolicyOption = Annotated[
     str,
     typer.Option(
-        "--policy", metavar="P", help="A policy, with options: wham, fw-cam:beta=0.8, file.py:Name."
+        "--policy",
+        metavar="P",
+        help="A policy, with options: wham, fw-cam:beta=0.8, fixed-width:widths=4/2/8, file.py:Name.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -63,10 +68,34 @@ def whole(text: str, name: str, example: str) -> int:
 
 def scaled_workload(source: str, cores: str, load: str | None) -> tuple[Workload, float]:
     """The workload at the given load, and the checked number of cores."""
-    from malleable.model import checked_cores, load_workload
+    from malleable.model import checked_cores
 
     n = checked_cores(number(cores, "cores"))
-    return load_workload(source).at(n, None if load is None else number(load, "load")), n
+    return read_workload(source).at(n, None if load is None else number(load, "load")), n
+
+
+def read_workload(source: str) -> Workload:
+    """The workload that a command names; from standard input, it is read once."""
+    from malleable.errors import WorkloadError
+    from malleable.model import load_workload, parse_workload
+
+    if source != "-":
+        return load_workload(source)
+    try:
+        return parse_workload(standard_input().read())
+    except UnicodeDecodeError:
+        raise WorkloadError("the input is not text", "a workload is a TOML file") from None
+
+
+def standard_input() -> TextIO:
+    """Standard input as UTF-8, whatever the locale says, with the ends of lines as they are."""
+    from malleable.errors import ParameterError
+
+    if sys.stdin is None or sys.stdin.closed:
+        raise ParameterError("there is no standard input", "give a file in place of -")
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="")
+    return sys.stdin
 
 
 def print_json(document: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import json
+from json.encoder import encode_basestring_ascii as quoted
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,9 +15,10 @@ from malleable.cli._shared import (
     PolicyOption,
     WorkloadArgument,
     console,
-    print_json,
+    finite,
     scaled_workload,
     show,
+    standard_input,
     table,
 )
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 50
 """Beyond this many jobs people get the table by class only; --json has them all."""
+STRETCH = 1 << 14
+"""Rows that are written at a time."""
 
 
 def command(
@@ -45,31 +49,49 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Cores for each of the jobs present, under a policy."""
-    from malleable.contracts import Policy
-    from malleable.job_files import parse_jobs, read_jobs
+    from malleable.api import allocate
+    from malleable.errors import ParameterError
+    from malleable.job_files import read_jobs, stream_jobs
 
+    if workload == jobs == "-":
+        raise ParameterError(
+            "WORKLOAD and --jobs cannot both be read from standard input", "give one of them as a file"
+        )
     described, n = scaled_workload(workload, cores, load)
-    if jobs == "-":
-        # Some programs mark UTF-8 with an invisible first character; read_jobs drops it too.
-        present = parse_jobs(described, sys.stdin.read().removeprefix("\ufeff"))
-    else:
-        present = read_jobs(described, jobs)
-    result = Policy.of(policy).allocate(present, n, integer=integer)
+    present = stream_jobs(described, standard_input()) if jobs == "-" else read_jobs(described, jobs)
+    result = allocate(described, present, n, policy, integer=integer)
     if as_json:
-        print_json(_document(policy, n, present, result))
+        _print_json(policy, n, present, result)
     else:
         _print(policy, n, present, result)
 
 
-def _document(policy: str, cores: float, jobs: Jobs, result: Allocation) -> dict[str, object]:
-    names = jobs.workload.class_names
-    rows = zip(jobs.ids, jobs.class_index.tolist(), result.cores.tolist(), strict=True)
-    allocation = [{"id": job, "class": names[i], "cores": k} for job, i, k in rows]
-    return {"policy": policy, "cores": cores, "price": result.price, "allocation": allocation}
+def _print_json(policy: str, cores: float, jobs: Jobs, result: Allocation) -> None:
+    """The document as `print_json` would write it, a stretch of rows at a time: it may be long."""
+    head = {"policy": policy, "cores": cores, "price": result.price, "allocation": []}
+    opening, closing = json.dumps(finite(head), indent=2).rsplit("]", 1)
+    typer.echo(opening, nl=False)
+    for start in range(0, len(jobs), STRETCH):
+        typer.echo(("," if start else "") + ",".join(_rows(jobs, result, start)), nl=False)
+    typer.echo(("\n  " if len(jobs) else "") + "]" + closing)
+
+
+def _rows(jobs: Jobs, result: Allocation, start: int) -> list[str]:
+    """Rows of the document from one position on."""
+    some = slice(start, start + STRETCH)
+    names = [json.dumps(name) for name in jobs.workload.class_names]
+    rows = zip(jobs.ids[some], jobs.class_index[some].tolist(), result.cores[some].tolist(), strict=True)
+    return [
+        f'\n    {{\n      "id": {quoted(job)},\n      "class": {names[i]},\n      "cores": {k!r}\n    }}'
+        for job, i, k in rows
+    ]
 
 
 def _print(policy: str, cores: float, jobs: Jobs, result: Allocation) -> None:
     out, names = console(), jobs.workload.class_names
+    if len(jobs) == 0:
+        out.print(f"{policy}: no jobs, so {cores:g} cores are idle", markup=False)
+        return
     title = f"{policy}: {len(jobs)} jobs on {cores:g} cores"
     if len(jobs) <= MOST_ROWS:
         rows = table(title, "job", "class", "remaining", "cores", words=2)

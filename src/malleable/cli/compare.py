@@ -33,6 +33,7 @@ from malleable.cli._shared import (
     console,
     number,
     print_json,
+    read_workload,
     show,
     table,
 )
@@ -82,15 +83,18 @@ def command(
         allow_unstable=allow_unstable,
         widths=widths,
     )
+    from malleable.catalog import split_policies
+
     grid, names = [number(text, "cores") for text in cores.split(",")], split_policies(policies)
     scale = None if load is None else number(load, "load")
+    described = read_workload(workload)
 
     from malleable.results import Status
     from malleable.simulation import compare
 
     with executor(ray) as workers, progress_bar("jobs" if ray is None else "tasks") as progress:
         found = compare(
-            workload,
+            described,
             grid,
             names,
             load=scale,
@@ -106,17 +110,6 @@ def command(
         _print(found, saved)
     missing = len(found.results) < len(grid) * len(names)
     finish(interrupted=missing or any(r.status == Status.INTERRUPTED for r in found.results))
-
-
-def split_policies(text: str) -> list[str]:
-    """Policies at the commas; `key=value` behind a comma still belongs to the policy before it."""
-    found: list[str] = []
-    for part in filter(None, map(str.strip, text.split(","))):
-        if found and "=" in part and ":" not in part.partition("=")[0]:
-            found[-1] += f",{part}"
-        else:
-            found.append(part)
-    return found
 
 
 def _print(found: Comparison, saved: Path | None) -> None:

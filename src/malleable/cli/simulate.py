@@ -35,6 +35,7 @@ from malleable.cli._shared import (
     console,
     number,
     print_json,
+    read_workload,
     show,
     table,
 )
@@ -77,13 +78,14 @@ def command(
         allow_unstable=allow_unstable,
         widths=widths,
     )
+    described = read_workload(workload)
     n, scale = number(cores, "cores"), None if load is None else number(load, "load")
 
     from malleable.results import Status
     from malleable.simulation import simulate
 
     with executor(ray) as workers, progress_bar("jobs" if ray is None else "tasks") as progress:
-        result = simulate(workload, n, policy, load=scale, executor=workers, progress=progress, **options)
+        result = simulate(described, n, policy, load=scale, executor=workers, progress=progress, **options)
     saved = None if out is None else result.save(out)
     if as_json:
         print_json(result.to_dict())
