@@ -201,7 +201,7 @@ class TestFiles:
             ("{mine}:Policy", "Policy"),
             ("{mine}:Forgotten", "dataclass"),
             ("{mine}:Mine:alpha=1:x=2", "cannot read"),
-            ("{mine}", "no policy|form file.py:Name"),
+            ("{mine}", "defines 2 classes: Mine, Forgotten"),
         ],
     )
     def test_mistakes(self, mine, reference, words):

@@ -11,15 +11,13 @@ import dataclasses
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import pkgutil
-import sys
-from pathlib import Path
 from typing import Any
 
 from malleable.errors import MalleableError, UnknownKindError, did_you_mean
 from malleable.spec import Spec
+from malleable.user_files import defined, load_module, load_object
 
 FAMILIES = ("speedups", "distributions", "arrivals", "policies")
 
@@ -52,21 +50,28 @@ def find(family: str, name: str) -> type[Spec]:
         raise UnknownKindError(f"no {singular(family)} is called {name!r}", did_you_mean(name, known))
     module, _, attribute = module.partition(":")
     loaded = importlib.import_module(module)
-    return getattr(loaded, attribute) if attribute else _only_class(loaded)
+    return getattr(loaded, attribute) if attribute else _only_class(loaded, module)
 
 
-def _only_class(module: Any) -> type[Spec]:
+def _only_class(module: Any, where: str) -> type[Spec]:
     """The one public concrete Spec that a module defines."""
-    (found,) = (
-        value
+    found = {
+        name: value
         for name, value in vars(module).items()
         if not name.startswith("_")
         and inspect.isclass(value)
         and issubclass(value, Spec)
         and value.__module__ == module.__name__
         and not inspect.isabstract(value)
-    )
-    return found
+    }
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if found:
+        problem = f"{where} defines {len(found)} classes: {', '.join(found)}"
+        raise UnknownKindError(problem, f"say which one: {where}:{next(iter(found))}")
+    names = defined(module)
+    hint = f"name what to take from it: {where}:{names[0]}" if names else "define a policy there"
+    raise UnknownKindError(f"{where} defines no class of a kind of ours", hint)
 
 
 def display(family: str, kind: str) -> str:
@@ -77,32 +82,6 @@ def display(family: str, kind: str) -> str:
 def singular(family: str) -> str:
     """`policies` -> `policy`, `speedups` -> `speedup`."""
     return {"policies": "policy", "arrivals": "arrival process"}.get(family, family.removesuffix("s"))
-
-
-def load_object(reference: str) -> Any:
-    """Import `path/to/file.py:Name`."""
-    path, _, name = reference.rpartition(":")
-    file = Path(path)
-    if not name or file.suffix != ".py":
-        raise UnknownKindError(f"{reference!r} is not of the form file.py:Name")
-    if not file.is_file():
-        raise UnknownKindError(f"there is no file {path!r}", "give the path of a Python file")
-    # Dataclasses look their own module up, so it has to be known; the folder keeps json.py apart from json.
-    spec = importlib.util.spec_from_file_location(f"{file.resolve().parent}.{file.stem}", file)
-    assert spec is not None  # noqa: S101 - a .py suffix always has a loader
-    assert spec.loader is not None  # noqa: S101 - ditto
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[spec.name]
-        raise UnknownKindError(
-            f"cannot import {path}: {type(error).__name__}: {error}", "mend the file, then try again"
-        ) from error
-    if not hasattr(module, name):
-        public = [key for key in vars(module) if not key.startswith("_")]
-        raise UnknownKindError(f"{path} defines no {name!r}", did_you_mean(name, public))
-    return getattr(module, name)
 
 
 def function_policy(function: Any) -> Any:
@@ -136,16 +115,26 @@ def _literal(text: str) -> Any:
     return tuple(parts) if parts and not any(isinstance(part, str) for part in parts) else text
 
 
+def _named(family: str, reference: str) -> Any:
+    """What goes by a name: a kind, something of a user's file, or the one class of such a file."""
+    if not reference.partition(":")[0].endswith(".py"):
+        return find(family, reference)
+    return load_object(reference) if ":" in reference else _only_class(load_module(reference), reference)
+
+
 def build(family: str, text: str) -> Any:
-    """Build from a name with options: `wham`, `fw-cam:beta=0.8`, `my_file.py:Mine:alpha=1`."""
+    """Build from a name with options: `wham`, `fw-cam:beta=0.8`, `my_file.py:Mine:alpha=1`.
+
+    A file that defines one class only needs no name behind it: `my_file.py`, `my_file.py:alpha=1`.
+    """
     head, *rest = text.split(":")
     reference = ""
-    if head.endswith(".py") and rest:
-        reference = f"{head}:{rest.pop(0)}"
+    if head.endswith(".py") and rest and "=" not in rest[0]:
+        reference = f"{head}:{rest.pop(0)}".removesuffix(":")
     if len(rest) > 1:
         raise UnknownKindError(f"cannot read {text!r}", "write options as name:key=value,key=value")
     options = parse_options(rest[0]) if rest else {}
-    found = load_object(reference) if reference else find(family, head)
+    found = _named(family, reference or head)
     if not (inspect.isclass(found) and issubclass(found, Spec)):
         return found
     if inspect.isabstract(found) or not dataclasses.is_dataclass(found):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from annotated_types import Ge, Lt
 
-from malleable import catalog
-from malleable.errors import ParameterError, WorkloadError
+from malleable.errors import MalleableError, ParameterError, WorkloadError
 from malleable.spec import INFINITY
 from malleable.speedups._numeric import NumericSpeedup
 from malleable.speedups.table import UNIT
+from malleable.user_files import load_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,8 @@ class Custom(NumericSpeedup):
     def check(self) -> None:
         try:
             speeds = self.grid[1]
+        except MalleableError as error:
+            raise ParameterError(error.problem, error.hint, ("function", *error.path)) from None
         except Exception as error:
             raise ParameterError(
                 f"s(k) raised {error!r:.80}", "s must accept any k ≥ 1", ("function",)
@@ -45,7 +47,7 @@ class Custom(NumericSpeedup):
 
     @cached_property
     def _callable(self) -> Callable[[Any], Any]:
-        found = catalog.load_object(self.function) if isinstance(self.function, str) else self.function
+        found = load_object(self.function) if isinstance(self.function, str) else self.function
         if not callable(found):
             raise ParameterError(f"is not callable: {self.function!r:.60}")
         try:
