@@ -284,7 +284,7 @@ def test_frame(result):
 def test_frame_without_pandas(result, monkeypatch):
     """Without pandas the error says what to install."""
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ResultError, match="pip install pandas"):
+    with pytest.raises(ResultError, match=r"pip install 'malleable\[frames\]' .*-e '\.\[frames\]'"):
         result.to_frame()
 
 

@@ -118,6 +118,11 @@ def format_path(path: Iterable[str | int]) -> str:
     return text
 
 
+def to_install(extra: str) -> str:
+    """A hint: how to install an extra of this package, from a package index or in a clone."""
+    return f"pip install 'malleable[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that offers the nearest known words, or all of them when none is near."""
     choices = sorted(known)

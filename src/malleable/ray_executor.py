@@ -14,7 +14,7 @@ import sys
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, Self
 
-from malleable.errors import ExecutionError
+from malleable.errors import ExecutionError, to_install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,6 @@ def _import() -> Any:
     try:
         import ray  # noqa: PLC0415 - an extra, and heavy
     except ImportError:
-        hint = "pip install 'malleable[ray]'"
-        raise ExecutionError("running on a Ray cluster needs ray, which is not installed", hint) from None
+        problem = "running on a Ray cluster needs ray, which is not installed"
+        raise ExecutionError(problem, to_install("ray")) from None
     return ray

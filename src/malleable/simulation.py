@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from malleable.catalog import split_policies
 from malleable.contracts import Policy
 from malleable.engine.enforcement import label, naming
 from malleable.engine.run import Outcome, Run
@@ -20,6 +21,7 @@ from malleable.errors import InfeasibleError, ParameterError
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
+from malleable.spec import whole_number
 from malleable.spreading import spread
 from malleable.statistics import reached
 
@@ -52,20 +54,11 @@ class Settings:
     allow_unstable: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("jobs", "replications"):
-            value: Any = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise ParameterError(
-                    f"{name} must be a whole number of at least 1, got {value!r}",
-                    f"leave {name} out, or raise it",
-                )
-        for name in ("seed", "warmup"):
+        for name, least in (("jobs", 1), ("replications", 1), ("seed", 0), ("warmup", 0)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 0):
-                raise ParameterError(
-                    f"{name} must be a whole number of at least 0, got {value!r}",
-                    f"leave {name} out, or give 0",
-                )
+            # Only what has no default number may be left to us.
+            if value is not None or name in {"replications", "seed"}:
+                object.__setattr__(self, name, whole_number(name, value, least))
         if self.precision is not None and not 0.0 < self.precision < 1.0:
             raise ParameterError(
                 f"precision must lie between 0 and 1, got {self.precision!r}", "0.01 means ±1 %"
@@ -200,7 +193,7 @@ def simulate(
 def compare(
     workload: Workload | str | Path,
     cores: float | Sequence[float],
-    policies: Sequence[Policy | str | Callable[..., Any]],
+    policies: str | Sequence[Policy | str | Callable[..., Any]],
     *,
     load: float | None = None,
     baseline: str | None = None,
@@ -210,13 +203,15 @@ def compare(
 ) -> Comparison:
     """Several policies on the same jobs, at one or several numbers of cores, with paired differences.
 
-    `settings` are those of `simulate`; differences are taken from the first policy, or from `baseline`.
+    `policies` is a list, or text with commas such as "wham,equi"; `settings` are those of `simulate`;
+    differences are taken from the first policy, or from `baseline`.
     """
     grid = [cores] if isinstance(cores, int | float | str) else list(cores)
-    if not policies or not grid:
+    chosen = _several(policies)
+    if not chosen or not grid:
         raise ParameterError("there is nothing to compare", "name at least one policy and number of cores")
     common = Settings(**settings)
-    tasks = [_task(workload, n, policy, load, common) for n in grid for policy in policies]
+    tasks = [_task(workload, n, policy, load, common) for n in grid for policy in chosen]
     outcomes = iter(
         spread(run_task, [one for task in tasks for one in _replicated(task)], executor, progress)
     )
@@ -230,6 +225,20 @@ def compare(
     done = {result.policy for result in results}
     # After Ctrl-C the baseline may be missing; then the first policy stands in for it.
     return Comparison.of(results, None if len(results) < len(tasks) and baseline not in done else baseline)
+
+
+def _several(policies: Any) -> list[Any]:
+    """The policies to compare: of a list, of text with commas as on the command line, or a single one."""
+    if isinstance(policies, str):
+        return split_policies(policies)
+    if isinstance(policies, Policy) or callable(policies):
+        return [policies]
+    try:
+        return list(policies)
+    except TypeError:
+        raise ParameterError(
+            f"policies must be a list, got {policies!r:.60}", 'give ["wham", "equi"] or "wham,equi"'
+        ) from None
 
 
 def _replicated(task: Task) -> list[Task]:

@@ -7,11 +7,13 @@ the allowed range (`Annotated[float, Gt(0)]`). The annotations are the single so
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import sys
 import typing
+from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from annotated_types import Ge, Gt, Le, Lt
@@ -104,6 +106,21 @@ class Spec:
 def positive(name: str) -> Callable[[Mapping[str, Any]], float]:
     """A converter's reader: the parameter `name`, checked to be a positive number."""
     return lambda given: validate(Positive, given.get(name))
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """A count, as Python's or NumPy's number; 1e5 is a way to write one, True is not."""
+    number = None
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if is_number:
+        with contextlib.suppress(OverflowError, ValueError):  # infinite, NaN
+            number = int(value)
+    if number is not None and number == value and number >= least:
+        return number
+    raise ParameterError(
+        f"{name} must be a whole number of at least {least}, got {value!r:.60}",
+        f"leave {name} out, or give a number such as {max(least, 0)}",
+    )
 
 
 def validate(annotation: Any, value: Any) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import ExecutionError
+from malleable.errors import ExecutionError, to_install
 from malleable.plots._layout import with_data
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def check_installed() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         problem = f"figures and their page need {' and '.join(missing)}, not installed"
-        raise ExecutionError(problem, "pip install 'malleable[paper]'")
+        raise ExecutionError(problem, to_install("paper"))
 
 
 def prepare() -> None:

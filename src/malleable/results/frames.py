@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from malleable.errors import to_install
 from malleable.results.errors import ResultError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def frame(table: list[dict[str, Any]]) -> Any:
     try:
         import pandas as pd  # noqa: PLC0415 - heavy, and only needed here
     except ImportError:
-        raise ResultError("to_frame needs pandas, which is not installed", "pip install pandas") from None
+        raise ResultError("to_frame needs pandas, which is not installed", to_install("frames")) from None
     return pd.DataFrame(table)
 
 
