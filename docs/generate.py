@@ -109,7 +109,8 @@ FAMILY_INTRO = {
     "speedups": "The `speedup` of a class: how much faster a job runs on k cores than on one.",
     "distributions": "The `size` of a class (run time on one core), or the `interval` of renewal arrivals.",
     "arrivals": "The `arrivals` of a class.",
-    "policies": "The `--policy` of a command. Options ride behind the name: `fw-cam:beta=0.9`.",
+    "policies": "The `--policy` of a command. Options ride behind the name: `fw-cam:beta=0.9`; a list has\n"
+    "slashes between its entries: `fixed-width:widths=4/2/8`.",
 }
 
 
@@ -179,7 +180,8 @@ def api() -> str:
     public = [_entry(name, getattr(malleable, name)) for name in malleable.__all__]
     returned = [_entry(cls.__name__, cls) for cls in (*RETURNED, *_own_classes(meanfield))]
     theory = [_entry(name, getattr(module, name)) for module, names in THEORY for name in names]
-    files = [_entry(f.__name__, f) for f in (job_files.read_jobs, job_files.parse_jobs)]
+    readers = (job_files.read_jobs, job_files.parse_jobs, job_files.stream_jobs)
+    files = [_entry(f.__name__, f) for f in readers]
     raised = [
         f"| `{cls.__name__}` | {_summary(cls)} |"
         for cls in [*_own_classes(errors), model.ConditionWarning]

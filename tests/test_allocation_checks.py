@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from malleable import Jobs, allocate, paper_workload, simulate
+from malleable import Jobs, allocate, catalog, paper_workload, simulate
 from malleable.contracts import Allocation, Policy
 from malleable.engine.compiling import SlowPolicyWarning
 from malleable.engine.enforcement import enforce
@@ -20,6 +20,7 @@ from malleable.errors import JobsError, MalleableError, PolicyError, PolicyRaise
 from shell import malleable
 
 WORKLOAD = paper_workload()
+POLICIES = sorted(catalog.kinds("policies"))
 
 FILE = """
 from dataclasses import dataclass
@@ -184,6 +185,27 @@ def test_rounding_is_not_over_allocation():
     with pytest.raises(PolicyError):
         enforce([2.0, 2.0 + 1e-7], 2, 4.0)
     assert enforce([1.0 - 1e-12, 3.0], 2, 4.0, integer=True).tolist() == [1.0, 3.0]
+
+
+IDLE = {
+    *("fcfs", "srpt"),
+    *("fixed_width", "fw_cam", "fw_cam_repaired"),
+    *("knee", "elastic_first", "inelastic_first", "lpf"),
+}
+"""Policies that leave cores idle by design: docs/how-to/allocate-jobs.md names them."""
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_who_leaves_cores_idle(integer):
+    """All policies but those that the docs name use every core, as the paper's jobs can use any number."""
+    workload = paper_workload(32, 0.25)
+    idle = set()
+    for classes, remaining in (([0, 1, 2], [1.0, 2.0, 3.0]), ([0], [0.1])):
+        present = Jobs.of(workload, classes, remaining)
+        for kind in POLICIES:
+            used = allocate(workload, present, 32, kind, integer=integer).cores.sum()
+            idle |= {kind} if used < 32 - 1e-6 else set()
+    assert idle == IDLE
 
 
 # --- random proposals -------------------------------------------------------------------------------------
