@@ -88,20 +88,20 @@ def test_precision_not_reached():
 # --- bad policies ----------------------------------------------------------------------------------------
 
 
-def too_many(jobs, cores, table, out):  # noqa: ARG001 - the form of a rule
+def too_many(jobs, cores, table, out):
     out[:] = cores
 
 
-def not_numbers(jobs, cores, table, out):  # noqa: ARG001
+def not_numbers(jobs, cores, table, out):
     out[:] = np.nan
 
 
-def negative(jobs, cores, table, out):  # noqa: ARG001
+def negative(jobs, cores, table, out):
     out[:] = 0.0
     out[0] = -1.0
 
 
-def nobody(jobs, cores, table, out):  # noqa: ARG001
+def nobody(jobs, cores, table, out):
     out[:] = 0.0
 
 
@@ -112,14 +112,14 @@ def first_come(jobs, cores):
     return widths
 
 
-def all_to_first(jobs, cores, table, out):  # noqa: ARG001
+def all_to_first(jobs, cores, table, out):
     """The same as a rule that compiles."""
     for j in range(jobs.shape[0]):
         out[j] = 0.0
     out[0] = cores
 
 
-def raises(jobs, cores):  # noqa: ARG001
+def raises(jobs, cores):
     raise ZeroDivisionError("my own mistake")
 
 
@@ -138,19 +138,19 @@ def test_policies_that_break_the_rules(policy, words):
     assert "time" in text
 
 
-def serve_nobody_program(counts, cores, table, out):  # noqa: ARG001
+def serve_nobody_program(counts, cores, table, out):
     out[:] = 0.0
 
 
-def over_by_count(counts, cores, table, out):  # noqa: ARG001
+def over_by_count(counts, cores, table, out):
     out[:] = cores
 
 
-def undefined(counts, cores, table, out):  # noqa: ARG001
+def undefined(counts, cores, table, out):
     out[:] = np.nan
 
 
-def below_zero(counts, cores, table, out):  # noqa: ARG001
+def below_zero(counts, cores, table, out):
     out[:] = -1.0
 
 

@@ -86,6 +86,8 @@ NOT_A_NUMBER = 3
 NEGATIVE = 4
 STUCK = 5
 """Jobs are present, none of them is served, and no arrival is left to change that."""
+STOPPED = 6
+"""Somebody asked to stop: between two events, so that the run could go on."""
 
 TOLERANCE = 1e-9
 """Relative over-allocation that is rounding."""

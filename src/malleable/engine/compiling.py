@@ -1,34 +1,33 @@
 """Compile plain Python functions, with all plain functions they call, and keep the machine code on disk.
 
 Rules and kernels are ordinary functions, so they can be read, debugged and run uncompiled; this module is
-where they become machine code. A function is copied with its global helpers replaced by compiled ones, so a
-policy's file needs no decorator and no numba. A kernel with an explicit signature that takes its rule as a
-first-class function is compiled once for all policies.
+where they become machine code. A function is copied with its helpers replaced by compiled ones, so a policy's
+file needs no decorator and no numba. A kernel with an explicit signature that takes its rule as a first-class
+function is compiled once for all policies.
 
-Numba checks only the file of the compiled function for changes, not those of its helpers, so the name of the
-cache folder carries a digest of all sources that a function's module is made of, imports of imports included.
+Code that is not of this package is not trusted with memory: it is compiled with bounds checks, works on a
+copy of the jobs, and what it raises is noticed (`guarded`).
 """
 
 from __future__ import annotations
 
 import functools
-import os
-import tempfile
 import types as python_types
 import warnings
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+import numpy as np
 from numba import float64, njit, types, void
+from numba.core.registry import CPUDispatcher
 
-from malleable.dependencies import digest, members
+from malleable.engine.code_cache import CodeCache
+from malleable.engine.code_digest import UnknownContentError, code_digest, references
 
 config: Any = numba.config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 F1, F2 = float64[::1], float64[:, ::1]
 CLASS_RULE = void(F1, float64, F1, F1)
@@ -36,6 +35,12 @@ CLASS_RULE = void(F1, float64, F1, F1)
 JOB_RULE = void(F2, float64, F1, F1)
 """rule(jobs, cores, table, out): cores of each job."""
 AS_ARGUMENT = {signature: types.FunctionType(signature) for signature in (CLASS_RULE, JOB_RULE)}
+RAISED = -np.inf
+"""What a guarded rule leaves in `out` where it raised an exception."""
+PLAIN: dict[str, Any] = {"error_model": "numpy"}
+CHECKED: dict[str, Any] = {"error_model": "numpy", "boundscheck": True}
+OWN = __name__.partition(".")[0]
+"""The package whose code needs no checks."""
 
 
 class Entry:
@@ -59,44 +64,154 @@ class SlowPolicyWarning(UserWarning):
     """A policy could not be compiled and runs interpreted."""
 
 
-@functools.cache
+def can_compile() -> bool:
+    """Whether numba is allowed to compile (see NUMBA_DISABLE_JIT)."""
+    return not config.DISABLE_JIT
+
+
 def compiled(function: Callable[..., Any], signature: Any) -> Any:
-    """Machine code of `function` for one signature, from the cache where possible."""
-    with cache_folder(function.__module__):
-        return njit(signature, cache=True, nogil=True, error_model="numpy")(_with_compiled_helpers(function))
+    """Machine code of `function` for one signature, from the cache where possible.
+
+    What is not ours may change while the process runs (a global, a helper), so it is looked at each time.
+    """
+    function = _plain(function)
+    if not isinstance(function, python_types.FunctionType):
+        raise TypeError(f"not a plain function: {type(function).__name__}")
+    if is_ours(function):
+        return _compiled_once(function, signature)
+    try:
+        content = code_digest(function, guarded, CHECKED)
+    except UnknownContentError:
+        return _machine_code(function, signature, "")
+    return _compiled_content(_ByContent(function, content), signature)
+
+
+@functools.cache
+def _compiled_once(function: Callable[..., Any], signature: Any) -> Any:
+    return _machine_code(function, signature, code_digest(function, PLAIN))
+
+
+class _ByContent:
+    """A function that equals every other of the same content."""
+
+    def __init__(self, function: Any, content: str) -> None:
+        self.function, self.content = function, content
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByContent) and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.content)
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled_content(what: _ByContent, signature: Any) -> Any:
+    return _machine_code(what.function, signature, what.content)
+
+
+def _machine_code(function: Any, signature: Any, content: str) -> Any:
+    """Compile, or load what was compiled from the same content; without a content it is not kept."""
+    made = _Compiler(checked=not is_ours(function)).copy(function)
+    if not is_ours(function):
+        made = guarded(njit(**CHECKED)(made))
+    dispatcher = njit(**PLAIN, nogil=True)(made)
+    if content:
+        dispatcher._cache = CodeCache(content)  # noqa: SLF001 - numba's own would not see what helpers refer to
+    dispatcher.compile(signature)
+    return dispatcher
+
+
+def guarded(rule: Any) -> Callable[..., None]:
+    """The rule on a copy of the jobs, so that it cannot change them, and with a mark where it raised.
+
+    A kernel calls rules by address, where an exception would be printed and forgotten.
+    """
+
+    def guard(jobs: Any, cores: float, table: Any, out: Any) -> None:
+        try:
+            rule(jobs.copy(), cores, table, out)
+        except Exception:  # noqa: BLE001 - whatever it is, Python raises it again (see `machine`)
+            out[:] = RAISED
+
+    return guard
+
+
+def on_copies(rule: Callable[..., None]) -> Callable[..., None]:
+    """The same for a rule that runs interpreted, where exceptions need no help; ours are as they are."""
+    if is_ours(rule):
+        return rule
+
+    def interpreted(jobs: Any, cores: float, table: Any, out: Any) -> None:
+        rule(jobs.copy(), cores, table, out)
+
+    return interpreted
+
+
+class _Compiler:
+    """Copies of functions that see compiled versions of the plain functions they call."""
+
+    def __init__(self, *, checked: bool) -> None:
+        self.checked = checked
+        self.made: dict[Any, Any] = {}
+
+    def copy(self, function: Any) -> Any:
+        """The function over compiled helpers; the function itself where it has none."""
+        called = {name: self.helper(helper) for name, helper in helpers(function).items()}
+        if not called:
+            return function
+        scope = {**function.__globals__, **called}
+        closure = tuple(
+            python_types.CellType(called[name]) if name in called else cell
+            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        )
+        copy = python_types.FunctionType(
+            function.__code__, scope, function.__name__, function.__defaults__, closure
+        )
+        copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+        copy.__kwdefaults__ = function.__kwdefaults__
+        return copy
+
+    def helper(self, function: Any) -> Any:
+        """A compiled helper; those without checks are shared by all that call them."""
+        if not self.checked:
+            return _helper(function)
+        if function not in self.made:
+            self.made[function] = njit(**CHECKED, **_unwrapped(function))(self.copy(function))
+        return self.made[function]
 
 
 @functools.cache
 def _helper(function: Callable[..., Any]) -> Any:
+    return njit(**PLAIN, **_unwrapped(function))(_Compiler(checked=False).copy(function))
+
+
+def _unwrapped(function: Any) -> dict[str, Any]:
     # Nobody calls helpers from Python or by address, and what it takes to do so takes time to compile.
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     if getattr(function, "inlined", False):
         options["inline"] = "always"
-    return njit(error_model="numpy", **options)(_with_compiled_helpers(function))
+    return options
 
 
-def _with_compiled_helpers(function: Callable[..., Any]) -> Any:
-    """A copy of the function that sees compiled versions of the plain functions it calls."""
-    if not isinstance(function, python_types.FunctionType):
-        return function
-    called = {name: _helper(helper) for name, helper in _helpers(function).items()}
-    if not called:
-        return function
-    scope = {**function.__globals__, **called}
-    copy = python_types.FunctionType(
-        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
-    )
-    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
-    return copy
+def _plain(function: Any) -> Any:
+    """The Python function behind one that its author has already compiled."""
+    return function.py_func if isinstance(function, CPUDispatcher) else function
 
 
-def _helpers(function: python_types.FunctionType) -> dict[str, python_types.FunctionType]:
+def is_ours(function: Any) -> bool:
+    """Whether a function is of this package, and so can be trusted with memory."""
+    return str(getattr(function, "__module__", "")).partition(".")[0] == OWN
+
+
+def helpers(function: Any) -> dict[str, python_types.FunctionType]:
     """The plain functions that a function may call, by the names it has for them."""
-    scope = function.__globals__
+    plain = {name: _plain(value) for name, value in references(function).items()}
     return {
-        name: scope[name]
-        for name in _names(function.__code__)
-        if isinstance(scope.get(name), python_types.FunctionType) and not hasattr(scope[name], "overloaded")
+        name: value
+        for name, value in plain.items()
+        if isinstance(value, python_types.FunctionType)
+        and value is not function
+        and not hasattr(value, "overloaded")
     }
 
 
@@ -104,16 +219,10 @@ def extent(function: Any) -> int:
     """Bytes of Python's code in a function and all that it calls: a guess at how long it takes to compile."""
     found, waiting = {function}, [function]
     while waiting:
-        new = set(_helpers(waiting.pop()).values()) - found
+        new = set(helpers(waiting.pop()).values()) - found
         found |= new
         waiting += new
     return sum(len(each.__code__.co_code) for each in found)
-
-
-def _names(code: python_types.CodeType) -> set[str]:
-    """All global names that a function's code mentions, nested functions included."""
-    inner = (c for c in code.co_consts if isinstance(c, python_types.CodeType))
-    return set(code.co_names).union(*map(_names, inner))
 
 
 def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tuple[Any, bool]:
@@ -127,31 +236,3 @@ def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tup
     message = f"policy {name} cannot be compiled ({reason:.120}); it runs interpreted, 50 to 500 times slower"
     warnings.warn(message, SlowPolicyWarning, stacklevel=2)
     return function, False
-
-
-@contextmanager
-def cache_folder(module: str) -> Iterator[None]:
-    """Have numba keep machine code in a folder of ours while something of a module is compiled."""
-    before = config.CACHE_DIR
-    if not before:
-        config.CACHE_DIR = _folder(module)
-    try:
-        yield
-    finally:
-        config.CACHE_DIR = before
-
-
-@functools.cache
-def _folder(module: str) -> str:
-    # A rule from elsewhere depends on the engine alone; numba looks at the rule's own file itself.
-    name = digest([module, *members("malleable.engine")], numba.__version__)
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for root in (base, Path(tempfile.gettempdir())):
-        place = root / "malleable" / name
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(place, os.W_OK):
-            return str(place)
-    return ""

@@ -22,6 +22,7 @@ from malleable.engine.abi import (
     REMAINING,
     RESTARTS,
     SIZE,
+    STOPPED,
     STUCK,
     WEIGHT,
     inlined,
@@ -39,6 +40,7 @@ from malleable.engine.kernels import (
     PRESENT,
     RESPONSE,
     SLOWDOWN,
+    STOP,
     USED,
     USED_AREA,
     WORK,
@@ -127,6 +129,9 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
     status = DONE
     wide = widths.shape[1] > 1
     while True:
+        if integers[STOP] != 0:
+            status = STOPPED
+            break
         wait, who = next_event(private, jobs, present, now)
         if a < last:
             gap = times[a] - now

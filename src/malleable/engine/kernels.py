@@ -31,6 +31,7 @@ from malleable.engine.abi import (
     OVER_ALLOCATED,
     POOLS,
     SHARE,
+    STOPPED,
     STUCK,
     TOLERANCE,
     inlined,
@@ -69,8 +70,8 @@ SUM_ROWS = 6
 # Entries of `scalars`.
 NOW, USED, DURATION, USED_AREA, OVERLOAD, EVENTS = range(6)
 # Entries of `integers`.
-PRESENT, WAITING, NEXT, KEY, CROWDED, IDENTITY, IDLE, SPARES = range(8)
-INTEGERS = 8
+PRESENT, WAITING, NEXT, KEY, CROWDED, IDENTITY, IDLE, SPARES, STOP = range(9)
+INTEGERS = 9
 # A row of `memo`: the key's bits, cores in use, then speeds and their inverses.
 MEMO_KEY, MEMO_USED, MEMO_SPEEDS = range(3)
 
@@ -190,6 +191,9 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
         )
 
     while True:
+        if integers[STOP] != 0:
+            status = STOPPED
+            break
         # The next departure, and whether an arrival comes first.
         wait = np.inf
         who = -1

@@ -15,18 +15,29 @@ from malleable.engine.abi import (
     DONE,
     GROW,
     POOLS,
+    STOPPED,
     ClassProgram,
     JobProgram,
 )
-from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, JOB_RULE, Entry, compile_rule, compiled
+from malleable.engine.compiling import (
+    AS_ARGUMENT,
+    CLASS_RULE,
+    JOB_RULE,
+    RAISED,
+    Entry,
+    can_compile,
+    compile_rule,
+    compiled,
+    on_copies,
+)
 from malleable.engine.enforcement import refusal, shown
 from malleable.engine.shelves import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
+from malleable.errors import PolicyError
 from malleable.speedups._encoded import encode, speed
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.engine.streams import Chunk
-    from malleable.errors import PolicyError
     from malleable.model import Workload
 
 FIRST_JOBS = 64
@@ -42,9 +53,15 @@ REBASE = 1e5
 class Machine(ABC):
     """A run in progress: feed it chunks, read off what happened since the last look."""
 
+    table: FloatArray
+    kernel: Any
+    entry: Any
+
     def __init__(self, workload: Workload, cores: float, *, interpreted: bool, wide: bool, log: int) -> None:
         m = len(workload.classes)
-        self.workload, self.cores, self.interpreted = workload, float(cores), interpreted
+        self.workload, self.cores = workload, float(cores)
+        self.interpreted = interpreted or not can_compile()
+        self.compiled = False
         self.encoded = encode(workload.speedups, widest=max(float(cores), 2.0))
         self.scalars = np.zeros(J.JOB_SCALARS)
         self.integers = np.zeros(K.INTEGERS, dtype=np.int64)
@@ -59,16 +76,25 @@ class Machine(ABC):
         """The time reached."""
         return float(self.scalars[K.NOW])
 
-    def feed(self, chunk: Chunk, first: int, last: int, *, drain: bool = False) -> None:
-        """Take jobs first..last of the chunk, then let the others finish if `drain`."""
+    def stop(self) -> None:
+        """Have a kernel that runs in another thread return at its next event."""
+        self.integers[K.STOP] = 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody asked to stop."""
+        return bool(self.integers[K.STOP])
+
+    def feed(self, chunk: Chunk, first: int, last: int, *, drain: bool = False) -> int:
+        """Take jobs first..last of the chunk, then let the others finish if `drain`; how many were taken."""
         self.integers[K.NEXT] = first
         while True:
             with np.errstate(all="ignore"):
                 status = self._call(chunk, last, int(drain))
             if status == GROW:
                 self._grow()
-            elif status == DONE:
-                return
+            elif status in {DONE, STOPPED}:
+                return int(self.integers[K.NEXT]) - first
             else:
                 raise self._error(status)
 
@@ -86,6 +112,16 @@ class Machine(ABC):
         self.slowdowns[:] = 0.0
         return taken
 
+    def _set_rule(self, rule: Any, signature: Any, kernel_signature: Any, name: str) -> None:
+        """Compile the rule and the kernel, or take both as they are where that is wanted or must be."""
+        self.plain_rule = self.rule = rule
+        self.entry = on_copies(rule)
+        if not self.interpreted:
+            self.rule, self.compiled = compile_rule(rule, signature, name)
+        if self.compiled:
+            self.entry = Entry(self.rule, signature)
+            self.kernel = compiled(self.kernel, kernel_signature(AS_ARGUMENT[signature]))
+
     @abstractmethod
     def _call(self, chunk: Chunk, last: int, drain: int) -> int: ...
 
@@ -93,9 +129,18 @@ class Machine(ABC):
     def _grow(self) -> None: ...
 
     @abstractmethod
+    def _asked(self) -> tuple[FloatArray, FloatArray]:
+        """What the rule was last asked about, and what it answered."""
+
+    @abstractmethod
     def _shown_allocation(self) -> str: ...
 
     def _error(self, status: int) -> PolicyError:
+        question, answer = self._asked()
+        if self.compiled and (answer == RAISED).any():
+            # What the exception was, compiled code cannot tell; the same rule, interpreted, can.
+            self.plain_rule(question, self.cores, self.table, answer)
+            return PolicyError("the policy raises an error when it is compiled, but not when interpreted")
         counts = ", ".join(
             f"{count:g} of {name}" for name, count in zip(self.workload.class_names, self.counts, strict=True)
         )
@@ -126,14 +171,8 @@ class ClassMachine(Machine):
         if program.slots:
             self.shelf[:, SLOTS] = program.slots
         self._set_memo(m)
-        self.rule, fast = (program.rule, False)
-        if not self.interpreted:
-            self.rule, fast = compile_rule(program.rule, CLASS_RULE, name)
-        self.entry: Any = self.rule
-        self.kernel: Any = K.class_kernel
-        if fast:
-            self.entry = Entry(self.rule, CLASS_RULE)
-            self.kernel = compiled(K.class_kernel, K.signature(AS_ARGUMENT[CLASS_RULE]))
+        self.kernel = K.class_kernel
+        self._set_rule(program.rule, CLASS_RULE, K.signature, name)
         if program.discipline == POOLS:
             self._set_pools()
 
@@ -241,6 +280,9 @@ class ClassMachine(Machine):
             self.tops[i, : len(kept)] = self.cells[kept, 0, 0]
         self.spare[: len(spare)], self.integers[K.SPARES] = spare, len(spare)
 
+    def _asked(self) -> tuple[FloatArray, FloatArray]:
+        return self.asked, self.width
+
     def _shown_allocation(self) -> str:
         return "cores a job " + ", ".join(f"{k:g}" for k in self.width)
 
@@ -259,14 +301,8 @@ class JobMachine(Machine):
         self.private = np.zeros((FIRST_JOBS, J.PRIVATE))
         self.out = np.zeros(FIRST_JOBS)
         self.costs = workload.holding_costs.copy()
-        self.rule, fast = (program.rule, False)
-        if not self.interpreted:
-            self.rule, fast = compile_rule(program.rule, JOB_RULE, name)
-        self.entry: Any = self.rule
-        self.kernel: Any = J.job_kernel
-        if fast:
-            self.entry = Entry(self.rule, JOB_RULE)
-            self.kernel = compiled(J.job_kernel, J.signature(AS_ARGUMENT[JOB_RULE]))
+        self.kernel = J.job_kernel
+        self._set_rule(program.rule, JOB_RULE, J.signature, name)
 
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
         return int(
@@ -283,8 +319,12 @@ class JobMachine(Machine):
         self.jobs, self.private = _longer(self.jobs), _longer(self.private)
         self.out = np.zeros(len(self.jobs))
 
+    def _asked(self) -> tuple[FloatArray, FloatArray]:
+        present = int(self.integers[K.PRESENT])
+        return self.jobs[:present], self.out[:present]
+
     def _shown_allocation(self) -> str:
-        return shown(self.out[: int(self.integers[K.PRESENT])])
+        return shown(self._asked()[1])
 
 
 def machine(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from malleable.engine import kernels as K  # noqa: N812 - K.NOW reads like the paper's symbols
 from malleable.engine.abi import BINS
+from malleable.engine.interruptible import run_interruptibly
 from malleable.engine.machine import machine
 from malleable.engine.records import Records
 from malleable.engine.streams import stream
@@ -69,18 +71,33 @@ class Run:
         self.exhausted = False
 
     def extend(self, jobs: int, progress: Callable[[int], None] | None = None) -> None:
-        """Simulate up to `jobs` jobs in all; Ctrl-C stops after the current stretch and is remembered."""
+        """Simulate up to `jobs` jobs in all; Ctrl-C stops at the next event and is remembered.
+
+        A second Ctrl-C, for a rule that never returns, is raised.
+        """
         started = time.perf_counter()
-        try:
-            while self.jobs < jobs and not self.exhausted:
-                self._advance(min(self._stride - self._since_record, jobs - self.jobs))
-                if progress is not None:
+        tell = threading.Lock()
+
+        def look() -> None:
+            if progress is not None:
+                with tell:
                     progress(self.jobs)
+
+        try:
+            if self.machine.compiled:
+                run_interruptibly(lambda: self._until(jobs, look), look=look, stop=self.machine.stop)
+            else:
+                self._until(jobs, look)
         except KeyboardInterrupt:
             self.interrupted = True
             if not self._rows and self._since_record:
                 self._record()
         self.seconds += time.perf_counter() - started
+
+    def _until(self, jobs: int, look: Callable[[], None]) -> None:
+        while self.jobs < jobs and not self.exhausted and not self.machine.stopped:
+            self._advance(min(self._stride - self._since_record, jobs - self.jobs))
+            look()
 
     def _advance(self, wanted: int) -> None:
         if self._next >= self._chunk.size:
@@ -88,8 +105,8 @@ class Run:
             if self._chunk.size == 0:
                 self.exhausted = True
                 return
-        taken = min(wanted, self._chunk.size - self._next)
-        self.machine.feed(self._chunk, self._next, self._next + taken)
+        wanted = min(wanted, self._chunk.size - self._next)
+        taken = self.machine.feed(self._chunk, self._next, self._next + wanted)
         self._next += taken
         self.jobs += taken
         self._since_record += taken
