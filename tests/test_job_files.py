@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -206,3 +209,42 @@ def test_long_json_is_written_in_stretches(monkeypatch):
     document = json.loads(printed[0])
     assert [row["id"] for row in document["allocation"]] == ids
     assert set(printed) == {json.dumps(document, indent=2) + "\n"}
+
+
+# --- many jobs --------------------------------------------------------------------------------------------
+
+
+def many(size):
+    """A file of so many jobs."""
+    return f"{HEADER},weight,age,cores\n" + "".join(
+        f"{j},class-{j % 3 + 1},{0.5 + j % 7},{'' if j % 2 else 2.5},{j % 11},\n" for j in range(size)
+    )
+
+
+def test_memory_of_a_row(tmp_path):
+    """Reading takes little more memory than the jobs themselves: 300 bytes a row, where rows took 1,000."""
+    (tmp_path / "many.csv").write_text(many(20_000))
+    tracemalloc.start()
+    try:
+        jobs = read_jobs(WORKLOAD, tmp_path / "many.csv")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(jobs) == 20_000
+    assert peak < 300 * len(jobs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_memory_of_a_million_jobs(tmp_path, flags):
+    """The whole command on a million jobs stays below 500 MB."""
+    (tmp_path / "many.csv").write_text(many(1_000_000))
+    code = (
+        "import resource, sys\nfrom malleable.cli import main\n"
+        "try: main()\n"
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", code, "allocate", "paper", "-n", "64", "--jobs", "many.csv", *flags]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len(done.stdout) > 100
+    assert int(done.stderr) < 500 * 1024
