@@ -7,7 +7,7 @@ PAPER := $(VENV)/.installed-paper
 SYSTEM := $(VENV)/.system-packages
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup test test-slow lint format paper bench docs coverage clean
+.PHONY: help setup test test-slow lint format paper bench docs site coverage clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,11 +36,12 @@ test: $(STAMP) $(SYSTEM)  ## run the quick tests (under ten minutes on two cores
 test-slow: $(STAMP)  ## run the long statistical tests
 	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
 
-lint: $(STAMP)  ## ruff, mypy --strict, import layers
+lint: $(STAMP)  ## ruff, mypy --strict, import layers, links of the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 format: $(STAMP)  ## let ruff format and mend
 	$(BIN)/ruff check --fix .
@@ -54,6 +55,9 @@ bench: $(STAMP)  ## time the hot paths on this machine, as ratios within one run
 
 docs: $(STAMP)  ## regenerate the reference pages from the code
 	$(BIN)/python docs/generate.py
+
+site: $(STAMP)  ## the documentation as a site that opens from disk: out/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 coverage: $(STAMP)  ## which lines do the tests not run?
 	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term-missing
