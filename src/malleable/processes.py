@@ -42,7 +42,7 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
-def checked_workers(workers: int | None) -> int:
+def checked_workers(workers: Any) -> int:
     """How many worker processes to use at most; None for as many as there are processors for us."""
     if workers is None:
         return available()
@@ -89,7 +89,7 @@ class Crew:
         self._waiting = deque(range(tasks))
         self._busy: dict[_Worker, int] = {}
         self._idle: list[_Worker] = []
-        # What this process answers to is for it to notice, also when all of a terminal's processes are sent it.
+        # What this process answers to is for it to notice, also when a whole group of processes is sent it.
         deaf = [s for s in _stop_signals() if callable(signal.getsignal(s))]
         try:
             for _ in range(min(tasks, checked_workers(workers))):
@@ -119,7 +119,7 @@ class Crew:
         self._waiting.clear()
 
     def finished(self, seconds: float = GLANCE) -> Iterator[tuple[int, Any]]:
-        """Number and outcome of tasks that ended, waiting for one a while; what a task raised is raised here."""
+        """Number and outcome of tasks that have ended after a while; what a task raised is raised here."""
         ready = wait([worker.pipe for worker in self._busy], seconds)
         for worker in [worker for worker in self._busy if worker.pipe in ready]:
             position = self._busy.pop(worker)
