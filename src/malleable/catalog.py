@@ -18,10 +18,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from malleable import families
 from malleable.errors import MalleableError, UnknownKindError, did_you_mean
 from malleable.spec import Spec
 
-FAMILIES = ("speedups", "distributions", "arrivals", "policies")
+FAMILIES = families.FAMILIES
 
 
 def normalised(name: str) -> str:

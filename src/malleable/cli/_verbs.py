@@ -73,7 +73,7 @@ def run() -> None:
     """Carry out the command; errors of ours become one line and a hint."""
     warnings.showwarning = _show_warning
     try:
-        app()
+        app(prog_name="malleable")
     except MalleableError as error:
         if isinstance(error, PolicyRaisedError):
             say(error.trace.rstrip("\n"))
