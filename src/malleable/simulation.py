@@ -300,7 +300,11 @@ def _task(
 
 def _check_statistics(settings: Settings) -> None:
     """See that the summary will not refuse what the run has yet to find."""
-    checked_confidence(settings.confidence)
+    try:
+        checked_confidence(settings.confidence)
+    except ParameterError:
+        problem = f"confidence must lie between 0 and 1, got {settings.confidence!r}"
+        raise ParameterError(problem, "0.95 means intervals of 95 %") from None
     kept = recorded(settings.most_jobs)
     if settings.warmup is not None and settings.warmup >= kept:
         problem = f"a warm-up of {settings.warmup} jobs leaves nothing of a run of {kept} jobs"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from malleable.cli._streams import silence
+from malleable.cli._streams import in_encoding, silence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -171,8 +171,8 @@ def plain(text: str) -> Text:
 
 
 def visible(text: str) -> str:
-    """What a user wrote, with characters that would steer the terminal shown as escapes."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    """What a user wrote, with characters that would steer the terminal, or that it lacks, written otherwise."""
+    return in_encoding("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text))
 
 
 def show(value: float | None, digits: int = 6) -> str:

@@ -31,10 +31,15 @@ def prepare() -> None:
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    codecs.register_error(HANDLER, _plain)
     _configure(sys.stdin, encoding="utf-8", errors="backslashreplace")
     _configure(sys.stdout, errors=HANDLER)
     _configure(sys.stderr, errors=HANDLER)
+
+
+def in_encoding(text: str) -> str:
+    """The text as it will stand on stdout, so that its width is known beforehand."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, HANDLER).decode(encoding)
 
 
 def silence(stream: Any) -> None:
@@ -60,3 +65,6 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     text = error.object[error.start : error.end]
     written = "".join(PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text)
     return written, error.end
+
+
+codecs.register_error(HANDLER, _plain)
