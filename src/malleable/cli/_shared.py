@@ -171,7 +171,7 @@ def plain(text: str) -> Text:
 
 
 def visible(text: str) -> str:
-    """What a user wrote, with characters that would steer the terminal, or that it lacks, written otherwise."""
+    """What a user wrote; characters that would steer the terminal, or that it lacks, in others."""
     return in_encoding("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text))
 
 

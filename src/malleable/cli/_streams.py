@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+import unicodedata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 PLAIN = {
     "±": "+/-", "–": "-", "−": "-", "—": "-", "…": "...", "∞": "inf", "→": "->", "≤": "<=", "≥": ">=",
-    "×": "x", "·": "*", "√": "sqrt", "ρ": "rho", "λ": "lambda", "μ": "mu", "σ": "sigma", "β": "beta",
+    "×": "x", "·": "*", "√": "sqrt", "²": "^2", "³": "^3", "′": "'",
     "‘": "'", "’": "'", "“": '"', "”": '"', "─": "-", "━": "-", "│": "|", "╭": "+", "╮": "+", "╰": "+",
     "╯": "+", "├": "+", "┤": "+", "•": "*",
 }  # fmt: skip
@@ -62,9 +63,16 @@ def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
     """In other words, or as an escape sequence."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    text = error.object[error.start : error.end]
-    written = "".join(PLAIN.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text)
-    return written, error.end
+    return "".join(map(_in_words, error.object[error.start : error.end])), error.end
+
+
+def _in_words(character: str) -> str:
+    if character in PLAIN:
+        return PLAIN[character]
+    name = unicodedata.name(character, "")
+    if name.startswith("GREEK SMALL LETTER "):
+        return name.split()[3].lower()
+    return character.encode("ascii", "backslashreplace").decode()
 
 
 codecs.register_error(HANDLER, _plain)
