@@ -42,7 +42,7 @@ def malleable(*arguments: str, stdin: str = "") -> Outcome:
         mock.patch.object(sys, "stdin", io.StringIO(stdin)),
         mock.patch.dict(os.environ, environment(), clear=True),
         # Who stops the tests stops them, and not this process on the spot.
-        mock.patch.object(_signals, "listening", contextlib.nullcontext),
+        mock.patch.object(_signals, "listen"),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),

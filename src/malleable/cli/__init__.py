@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line; errors of ours become one line and a hint."""
     _streams.prepare()
-    with _signals.listening():
-        from malleable.cli._verbs import run
+    _signals.listen()
+    from malleable.cli._verbs import run
 
-        run()
+    run()
 
 
 def __getattr__(name: str) -> Any:

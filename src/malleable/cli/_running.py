@@ -90,7 +90,9 @@ def executor(ray: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
     from malleable.ray_executor import RayExecutor
 
-    return RayExecutor(ray)
+    made = RayExecutor(ray)
+    _signals.take_over()  # Ray sets handlers of its own
+    return made
 
 
 def read_workers(workers: str | None) -> int | None:

@@ -18,16 +18,13 @@ import select
 import signal
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
-DONE = b"\0"
-"""What ends the thread: no signal has this number."""
 PATIENCE = 3.0
 """Seconds after which somebody who waits for the end of a stretch is told how to give up."""
 SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
@@ -37,6 +34,7 @@ SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 class _State:
     """What is known about signals."""
 
+    listening = False
     received: int | None = None
     patient = False
 
@@ -62,35 +60,29 @@ def status() -> int:
     return 128 + (_State.received or signal.SIGINT)
 
 
-@contextmanager
-def listening() -> Iterator[None]:
-    """Listen to the signals that ask a program to stop; those that are ignored (nohup, `&`) stay ignored."""
+def listen() -> None:
+    """Listen to the signals that ask a program to stop; those that are ignored (nohup) stay ignored."""
     _State.received, _State.patient = None, False
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        yield
+    wrong_place = sys.platform == "win32" or threading.current_thread() is not threading.main_thread()
+    if _State.listening or wrong_place:
         return
+    _State.listening = True
     here, there = os.pipe()
     os.set_blocking(there, False)
-    before = {s: signal.getsignal(s) for s in _signals() if signal.getsignal(s) is not signal.SIG_IGN}
-    thread = threading.Thread(target=_hear, args=(here,), daemon=True)
     _hold_signals()
-    thread.start()
-    wakeup = signal.set_wakeup_fd(there, warn_on_full_buffer=False)
-    for signum in before:
-        signal.signal(signum, _leave_it_to_the_thread)
+    threading.Thread(target=_hear, args=(here,), daemon=True).start()
+    signal.set_wakeup_fd(there, warn_on_full_buffer=False)
+    take_over()
+    os.register_at_fork(before=_hold_signals, after_in_parent=_hear_again, after_in_child=_forget)
     _hear_again()
-    try:
-        yield
-    finally:
-        _hold_signals()
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
-        signal.set_wakeup_fd(wakeup)
-        _hear_again()
-        os.write(there, DONE)
-        thread.join()
-        os.close(here)
-        os.close(there)
+
+
+def take_over() -> None:
+    """Leave signals to the thread, whoever else has set a handler."""
+    if _State.listening:
+        for signum in _signals():
+            if signal.getsignal(signum) is not signal.SIG_IGN:
+                signal.signal(signum, _leave_it_to_the_thread)
 
 
 def _signals() -> list[signal.Signals]:
@@ -107,14 +99,14 @@ def _hear(pipe: int) -> None:
         if _State.received is not None and not select.select([pipe], [], [], PATIENCE)[0]:
             _say("stopping as soon as the current stretch ends; once more gives up")
             select.select([pipe], [], [])
-        heard = os.read(pipe, 1)
-        if heard in {DONE, b""}:
-            return
+        heard = os.read(pipe, 1)[0]
+        if heard not in _signals():
+            continue  # somebody else has a handler for it
         if _State.received is not None or not _State.patient:
-            _State.received = heard[0]
+            _State.received = heard
             _say("interrupted")
             os._exit(status())
-        _State.received = heard[0]
+        _State.received = heard
 
 
 def _say(text: str) -> None:
@@ -135,7 +127,3 @@ def _forget() -> None:
     """In a child: what it is sent must not count as sent to its parent, whose pipe it shares."""
     signal.set_wakeup_fd(-1)
     _hear_again()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_signals, after_in_parent=_hear_again, after_in_child=_forget)
