@@ -106,6 +106,7 @@ class Crew:
             for worker in self._idle:
                 with suppress(OSError):
                     worker.pipe.send(None)
+            for worker in self._idle:
                 worker.process.join(GLANCE_AT_PARENT)
         self._end()
 
