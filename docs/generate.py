@@ -92,7 +92,10 @@ def cli() -> str:
         "Each command prints a table for people, or with `--json` one JSON document on stdout (see\n"
         "[JSON documents](json.md)). Progress, warnings and errors go to stderr.\n\n"
         "| exit status | meaning |\n|---|---|\n| 0 | good |\n| 1 | an error of ours: one line, and a hint |\n"
-        "| 2 | usage: no such command or option |\n| 130 | interrupted |"
+        "| 2 | usage: no such command or option |\n| 130 | interrupted by Ctrl-C |\n"
+        "| 143, 129 | interrupted by SIGTERM (`kill`), by SIGHUP (a terminal that was closed) |\n\n"
+        "Standard output that is full is an error (1); a reader that goes away (`| head`) and a standard\n"
+        "output that is closed are not (0). `python -m malleable` is the same command."
     )
     sections = [f"## malleable {verb}\n\n{fenced(_help(verb))}" for verb in verbs]
     return page("Command line", intro, f"## malleable\n\n{fenced(_help())}", *sections)

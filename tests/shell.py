@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from malleable.cli import main
+from malleable.cli import _signals, main
 
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "_TYPER_FORCE_DISABLE_TERMINAL": "1"}
 """A terminal of 80 columns without colours, whatever the tests run in."""
@@ -41,6 +41,8 @@ def malleable(*arguments: str, stdin: str = "") -> Outcome:
         mock.patch.object(sys, "argv", ["malleable", *arguments]),
         mock.patch.object(sys, "stdin", io.StringIO(stdin)),
         mock.patch.dict(os.environ, environment(), clear=True),
+        # Who stops the tests stops them, and not this process on the spot.
+        mock.patch.object(_signals, "listen"),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),

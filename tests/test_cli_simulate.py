@@ -117,7 +117,7 @@ def test_compare_json():
         (8.0, "wham"), (8.0, "equi"), (16.0, "wham"), (16.0, "equi"),
     ]  # fmt: skip
     assert all(set(r) == DESIGNED | MORE for r in document["results"])
-    keys = {"cores", "policy", "baseline", "mean", "low", "high"}
+    keys = {"cores", "load", "policy", "baseline", "mean", "low", "high"}
     assert [set(row) for row in document["differences"]] == [keys] * 2
     pairs = [document["results"][:2], document["results"][2:]]
     for row, (wham, equi) in zip(document["differences"], pairs, strict=True):
@@ -141,7 +141,7 @@ def test_every_json_key_is_documented(verb):
     ]
     keys = {
         "simulate": DESIGNED | MORE | DESIGNED_CLASS | MORE_CLASS,
-        "compare": {"results", "differences", "baseline", "policy", "cores", "mean", "low", "high"},
+        "compare": {"results", "differences", "baseline", "policy", "cores", "load", "mean", "low", "high"},
     }
     for key in keys[verb]:
         assert any(f"{before}{key}`" in section for before in "`."), key

@@ -315,7 +315,8 @@ def test_comparison(comparison):
         assert d.high - d.low < comparison.results[0].cost.half_width / 10.0
     document = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
     assert list(document) == ["results", "differences"]
-    assert list(document["differences"][0]) == ["cores", "policy", "baseline", "mean", "low", "high"]
+    expected = ["cores", "load", "policy", "baseline", "mean", "low", "high"]
+    assert list(document["differences"][0]) == expected
     assert "equi − wham on 4 cores" in str(comparison)
 
 

@@ -7,9 +7,11 @@ The names below are the public surface. They are imported on first use, so that 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # that of `typing`, which takes as long to import as all the rest of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from malleable.api import allocate as allocate
     from malleable.api import bound as bound
     from malleable.api import mean_field as mean_field

@@ -15,11 +15,12 @@ import inspect
 import pkgutil
 from typing import Any
 
+from malleable import families
 from malleable.errors import MalleableError, UnknownKindError, did_you_mean
 from malleable.spec import Spec
 from malleable.user_files import defined, load_module, load_object
 
-FAMILIES = ("speedups", "distributions", "arrivals", "policies")
+FAMILIES = families.FAMILIES
 
 
 def normalised(name: str) -> str:

@@ -17,8 +17,6 @@ from malleable import catalog
 from malleable.model import builtin_workloads, load_workload
 from malleable.spec import INFINITY, Spec, annotation
 
-LISTED = ("policies", "speedups", "distributions", "arrivals", "workloads", "traces", "backends")
-
 
 def listing(family: str) -> list[dict[str, Any]]:
     """All kinds of a family: name, summary, and where there are any, parameters."""

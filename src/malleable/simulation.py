@@ -8,6 +8,7 @@ was done is returned, labelled for what it is. Replications and sweeps are sprea
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,14 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from malleable.catalog import split_policies
 from malleable.contracts import Policy
 from malleable.engine.enforcement import label, naming
-from malleable.engine.run import Outcome, Run
-from malleable.errors import InfeasibleError, ParameterError
+from malleable.engine.run import Outcome, Run, recorded
+from malleable.errors import InfeasibleError, ParameterError, did_you_mean
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.spec import whole_number
 from malleable.spreading import spread
-from malleable.statistics import reached
+from malleable.statistics import checked_confidence, reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,7 +99,8 @@ def run_task(task: Task, progress: Callable[[int, int], None] | None = None) -> 
 def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
     settings = task.settings
     precision, most = settings.precision, settings.most_jobs
-    aim = most if precision is None else min(most, FIRST_STAGE)
+    # A first stage that the warm-up fills would have nothing to say.
+    aim = most if precision is None else min(most, max(FIRST_STAGE, 2 * (settings.warmup or 0)))
     run = Run(
         task.workload,
         task.cores,
@@ -134,7 +136,7 @@ def _enough(jobs: int, so_far: Result, precision: float) -> int:
 def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
     """The result of the replications that there are; some are missing after Ctrl-C."""
     settings = task.settings
-    done = {task.seed + r: outcome for r, outcome in enumerate(outcomes) if _usable(outcome)}
+    done = {task.seed + r: outcome for r, outcome in enumerate(outcomes) if _usable(outcome, task)}
     stopped = len(done) < len(outcomes) or any(outcome.interrupted for outcome in done.values())
     return summarise(
         [outcome.records for outcome in done.values()],
@@ -152,9 +154,11 @@ def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
     )
 
 
-def _usable(outcome: Outcome | None) -> TypeGuard[Outcome]:
-    """Whether the task got as far as one record."""
-    return outcome is not None and outcome.records.size > 0
+def _usable(outcome: Outcome | None, task: Task) -> TypeGuard[Outcome]:
+    """Whether the task got as far as one record, and if it was interrupted, beyond the warm-up given."""
+    if outcome is None or outcome.records.size == 0:
+        return False
+    return not outcome.interrupted or outcome.records.arrivals.sum() > (task.settings.warmup or 0)
 
 
 def simulate(
@@ -174,18 +178,20 @@ def simulate(
     allow_unstable: bool = False,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
 ) -> Result:
     """Cost and response times of a policy, with intervals, beside the lower bound.
 
     With `precision` the run goes on until the relative half-width of the cost is met, up to `jobs` jobs.
-    `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours).
+    `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours). Replications
+    are spread over `workers` processes, one a processor by default, or over `executor`.
     """
     settings = Settings(
         jobs, seed, replications, precision, warmup, confidence, interpreted, widths, allow_unstable
     )
     task = _task(workload, cores, policy, load, settings)
-    outcomes = spread(run_task, _replicated(task), executor, progress)
-    if not any(map(_usable, outcomes)):
+    outcomes = spread(run_task, _replicated(task), executor, progress, workers)
+    if not any(_usable(outcome, task) for outcome in outcomes):
         raise KeyboardInterrupt
     return _result(task, outcomes)
 
@@ -195,30 +201,34 @@ def compare(
     cores: float | Sequence[float],
     policies: str | Sequence[Policy | str | Callable[..., Any]],
     *,
-    load: float | None = None,
+    load: float | Sequence[float] | None = None,
     baseline: str | None = None,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
     **settings: Any,
 ) -> Comparison:
-    """Several policies on the same jobs, at one or several numbers of cores, with paired differences.
+    """Several policies on the same jobs, at one or several numbers of cores and loads, with differences.
 
     `policies` is a list, or text with commas such as "wham,equi"; `settings` are those of `simulate`;
-    differences are taken from the first policy, or from `baseline`.
+    differences are taken from the first policy, or from `baseline`, at the same number of cores and load.
     """
-    grid = [cores] if isinstance(cores, int | float | str) else list(cores)
-    chosen = _several(policies)
-    if not chosen or not grid:
+    grid, loads, chosen = _several(cores), _several(load), _policies(policies)
+    if not chosen or not grid or not loads:
         raise ParameterError("there is nothing to compare", "name at least one policy and number of cores")
     common = Settings(**settings)
-    tasks = [_task(workload, n, policy, load, common) for n in grid for policy in chosen]
-    outcomes = iter(
-        spread(run_task, [one for task in tasks for one in _replicated(task)], executor, progress)
-    )
+    tasks = [_task(workload, n, policy, r, common) for n in grid for r in loads for policy in chosen]
+    labels = {task.label for task in tasks}
+    if baseline is not None and baseline not in labels:
+        raise ParameterError(
+            f"the baseline {baseline!r} is not one of the policies", did_you_mean(baseline, labels)
+        )
+    runs = [one for task in tasks for one in _replicated(task)]
+    outcomes = iter(spread(run_task, runs, executor, progress, workers))
     results = []
     for task in tasks:
         mine = list(islice(outcomes, common.replications))
-        if any(map(_usable, mine)):
+        if any(_usable(outcome, task) for outcome in mine):
             results.append(_result(task, mine))
     if not results:
         raise KeyboardInterrupt
@@ -227,7 +237,12 @@ def compare(
     return Comparison.of(results, None if len(results) < len(tasks) and baseline not in done else baseline)
 
 
-def _several(policies: Any) -> list[Any]:
+def _several(values: Any) -> list[Any]:
+    """One value, or each of several."""
+    return list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+
+
+def _policies(policies: Any) -> list[Any]:
     """The policies to compare: of a list, of text with commas as on the command line, or a single one."""
     if isinstance(policies, str):
         return split_policies(policies)
@@ -250,6 +265,7 @@ def _task(
     workload: Workload | str | Path, cores: float, policy: Any, load: float | None, settings: Settings
 ) -> Task:
     """Check everything before anything runs."""
+    _check_statistics(settings)
     n = checked_cores(cores)
     if n != math.floor(n):
         raise ParameterError(f"the simulator needs a whole number of cores, got {cores!r}")
@@ -265,3 +281,16 @@ def _task(
     with naming(chosen, name):
         program(chosen, described, n)
     return Task(described, n, chosen, name, settings, settings.seed)
+
+
+def _check_statistics(settings: Settings) -> None:
+    """See that the summary will not refuse what the run has yet to find."""
+    try:
+        checked_confidence(settings.confidence)
+    except ParameterError:
+        problem = f"confidence must lie between 0 and 1, got {settings.confidence!r}"
+        raise ParameterError(problem, "0.95 means intervals of 95 %") from None
+    kept = recorded(settings.most_jobs)
+    if settings.warmup is not None and settings.warmup >= kept:
+        problem = f"a warm-up of {settings.warmup} jobs leaves nothing of a run of {kept} jobs"
+        raise ParameterError(problem, "run more jobs, or leave out fewer")

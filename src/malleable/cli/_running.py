@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from malleable.cli._shared import console, number, show, whole
+from malleable.cli import _signals
+from malleable.cli._shared import console, number, say, show, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from malleable.results import Result
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C, as shells have it."""
 REFRESH = 0.1
 """Seconds between two pictures of the progress bar."""
 
@@ -46,6 +47,10 @@ UnstableOption = Annotated[
 ]
 WidthsOption = Annotated[
     bool, typer.Option("--widths", help="Also record on how many cores work was done (25 % slower).")
+]
+WorkersOption = Annotated[
+    str | None,
+    typer.Option("--workers", metavar="K", help="Processes to use at most; one a processor otherwise."),
 ]
 RayOption = Annotated[
     str | None,
@@ -85,17 +90,29 @@ def executor(ray: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
     from malleable.ray_executor import RayExecutor
 
-    return RayExecutor(ray)
+    made = RayExecutor(ray)
+    _signals.take_over()  # Ray sets handlers of its own
+    return made
+
+
+def read_workers(workers: str | None) -> int | None:
+    """How many processes to use; the library checks it."""
+    return None if workers is None else whole(workers, "workers", "4")
 
 
 @contextmanager
-def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None] | None]:
-    """A bar with rate and time left on stderr, gone when done; nothing if that is not a terminal."""
+def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None]]:
+    """Stop where it is safe when asked to; on a terminal also a bar with rate and time left."""
     from rich.console import Console
+
+    def stop_if_asked(done: int, _: int) -> None:
+        if done:
+            _signals.worth_waiting()
+        _signals.check()
 
     screen = Console(stderr=True)
     if not screen.is_terminal:
-        yield None
+        yield stop_if_asked
         return
     from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TimeRemainingColumn
     from rich.text import Text
@@ -114,6 +131,7 @@ def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None] | No
 
         def report(done: int, total: int) -> None:
             nonlocal drawn
+            stop_if_asked(done, total)
             if time.monotonic() - drawn >= REFRESH:
                 bar.update(task, completed=done, total=total, refresh=True)
                 drawn = time.monotonic()
@@ -149,11 +167,22 @@ def print_notes(result: Result, before: str = "") -> None:
     """What to know before trusting the numbers."""
     out = console()
     for note in result.notes:
-        out.print(f"note: {before}{note}", markup=False)
+        out.print(f"note: {before}{note}")
+
+
+def deliver(print_it: Callable[[], None], save: Callable[[], Path] | None, *, quiet: bool) -> None:
+    """Print what was found, then save it: neither is lost because the other cannot be done."""
+    try:
+        print_it()
+        sys.stdout.flush()
+    finally:
+        saved = None if save is None else save()
+    if saved is not None and not quiet:
+        console().print(f"saved to {saved}", soft_wrap=True)
 
 
 def finish(*, interrupted: bool) -> None:
     """Exit as shells expect after Ctrl-C."""
-    if interrupted:
-        typer.echo("interrupted: these are the numbers so far", err=True)
-        raise typer.Exit(INTERRUPTED)
+    if interrupted or _signals.received():
+        say("interrupted: these are the numbers so far" if interrupted else "interrupted")
+        raise typer.Exit(_signals.status())

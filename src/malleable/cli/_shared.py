@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from malleable.cli._streams import in_encoding, silence
+
 if TYPE_CHECKING:
     from typing import TextIO
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from malleable.model import Workload
 
@@ -36,6 +39,12 @@ PolicyOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
+SENTENCES = ("what it is", "parameters", "statement")
+"""Columns of tables that may be wrapped."""
+SENTENCE = 16
+"""Characters a line that they have at least."""
+ENDLESS = 10_000
+"""Characters a line of a terminal that is wide enough for anything."""
 EXAMPLES = {"cores": "64", "load": "0.25", "precision": "0.01", "confidence": "0.95"}
 
 
@@ -114,29 +123,84 @@ def finite(document: Any) -> Any:
     return None if isinstance(document, float) and not math.isfinite(document) else document
 
 
-def console() -> Console:
-    """Where tables for people go."""
-    from rich.console import Console
+def say(text: str) -> None:
+    """A line on stderr; where that cannot be written, nobody is there to read it."""
+    try:
+        typer.echo(text, err=True)
+    except OSError:
+        silence(sys.stderr)
 
-    class Pipe(Console):
+
+def console() -> Console:
+    """Where tables for people go: what is printed stands there as it is, and lines are not cut short."""
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    class Plain(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Pipe(highlight=False, soft_wrap=False)
+        def print(self, *things: Any, **options: Any) -> None:
+            """Print tables as wide as their words need: a terminal that is narrower wraps them."""
+            before = self._width
+            tables = [thing for thing in things if isinstance(thing, Table)]
+            endless = self.options.update(width=ENDLESS)
+            needed = [Measurement.get(self, endless, made).minimum for made in tables]
+            self.width = max(self.width, *needed) if needed else self.width
+            try:
+                super().print(*things, **{"crop": False, **options})
+            finally:
+                self._width = before
+
+    return Plain(highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def table(title: str, *columns: str, words: int = 1) -> Table:
-    """A quiet table: the first `words` columns hold words, the others numbers."""
+    """A quiet table: the first `words` columns hold words, the others numbers; names stay in one piece."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    class Plain(Table):
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            """Add a row whose words stand there as they are: brackets in a name are no markup."""
+            shown = [plain(cell) if isinstance(cell, str) else cell for cell in cells]
+            for column, cell in zip(self.columns, shown, strict=False):
+                _fit(column, cell)
+            super().add_row(*shown, **options)
+
     # A title longer than its table stays on one line.
-    heading = Text(title, style="bold", no_wrap=True, overflow="ignore")
-    made = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    heading = Text(visible(title), style="bold", no_wrap=True, overflow="ignore")
+    made = Plain(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
-        made.add_column(column, justify="left" if position < words else "right")
+        sentence = column in SENTENCES
+        made.add_column(
+            plain(column),
+            justify="left" if position < words else "right",
+            no_wrap=not sentence,
+            min_width=SENTENCE * sentence,
+        )
+        _fit(made.columns[-1], plain(column))
     return made
+
+
+def _fit(column: Any, cell: Text) -> None:
+    """Make a column wide enough for a cell: numbers and names that are cut short lie."""
+    if column.no_wrap:
+        column.min_width = max(column.min_width, *(line.cell_len for line in cell.split(allow_blank=True)))
+
+
+def plain(text: str) -> Text:
+    """Text that stands there as it is."""
+    from rich.text import Text
+
+    return Text(visible(text))
+
+
+def visible(text: str) -> str:
+    """What a user wrote; characters that would steer the terminal, or that it lacks, in others."""
+    return in_encoding("".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text))
 
 
 def show(value: float | None, digits: int = 6) -> str:

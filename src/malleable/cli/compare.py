@@ -17,6 +17,8 @@ from malleable.cli._running import (
     UnstableOption,
     WarmupOption,
     WidthsOption,
+    WorkersOption,
+    deliver,
     executor,
     finish,
     label,
@@ -24,11 +26,11 @@ from malleable.cli._running import (
     plus_minus,
     print_notes,
     progress_bar,
+    read_workers,
     settings,
 )
 from malleable.cli._shared import (
     JsonOption,
-    LoadOption,
     WorkloadArgument,
     console,
     number,
@@ -39,8 +41,6 @@ from malleable.cli._shared import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from malleable.results import Comparison
 
 
@@ -50,7 +50,12 @@ def command(
     policies: Annotated[
         str, typer.Option("--policies", metavar="P,Q,…", help="Policies: wham,fw-cam:beta=0.8,file.py:Name.")
     ],
-    load: LoadOption = None,
+    load: Annotated[
+        str | None,
+        typer.Option(
+            "--load", metavar="R,S,…", help="Scale the arrival rates to these system loads (0 < R < 1)."
+        ),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", metavar="P", help="Policy to take differences from (the first)."),
@@ -64,6 +69,7 @@ def command(
     interpreted: InterpretedOption = False,
     allow_unstable: UnstableOption = False,
     widths: WidthsOption = False,
+    workers: WorkersOption = None,
     ray: RayOption = None,
     out: Annotated[
         str | None,
@@ -86,49 +92,55 @@ def command(
     from malleable.catalog import split_policies
 
     grid, names = [number(text, "cores") for text in cores.split(",")], split_policies(policies)
-    scale = None if load is None else number(load, "load")
+    loads = None if load is None else [number(text, "load") for text in load.split(",")]
     described = read_workload(workload)
+    most = read_workers(workers)
 
-    from malleable.results import Status
+    from malleable.results import Status, files
     from malleable.simulation import compare
 
-    with executor(ray) as workers, progress_bar("jobs" if ray is None else "tasks") as progress:
+    if out is not None:
+        files.check(files.table_path(out))
+    with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
         found = compare(
             described,
             grid,
             names,
-            load=scale,
+            load=loads,
             baseline=baseline,
-            executor=workers,
+            executor=elsewhere,
             progress=progress,
+            workers=most,
             **options,
         )
-    saved = None if out is None else found.save_table(out)
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        _print(found, saved)
-    missing = len(found.results) < len(grid) * len(names)
+    deliver(
+        lambda: print_json(found.to_dict()) if as_json else _print(found),
+        None if out is None else lambda: found.save_table(out),
+        quiet=as_json,
+    )
+    missing = len(found.results) < len(grid) * len(loads or [None]) * len(names)
     finish(interrupted=missing or any(r.status == Status.INTERRUPTED for r in found.results))
 
 
-def _print(found: Comparison, saved: Path | None) -> None:
+def _print(found: Comparison) -> None:
     out = console()
     first = found.results[0]
-    beside = {(d.cores, d.policy): d for d in found.differences}
+    beside = {(d.cores, d.load, d.policy): d for d in found.differences}
     baseline = found.differences[0].baseline if found.differences else first.policy
     name = first.workload.name if first.workload else "workload"
+    several = _several_loads(found)
     loads = ", ".join(dict.fromkeys(show(result.load, 4) for result in found.results))
-    title = f"{name}, load {loads}; differences from {baseline} on the same jobs"
-    rows = table(title, "cores", "policy", "cost", "", "gap", "difference", "", words=2)
-    rows.columns[1].overflow = "fold"
+    title = f"{name}{'' if several else f', load {loads}'}; differences from {baseline} on the same jobs"
+    places = ("cores", "load") if several else ("cores",)
+    words = len(places) + 1
+    rows = table(title, *places, "policy", "cost", "", "gap", "difference", "", words=words)
     for result in found.results:
-        other = beside.get((result.cores, result.policy))
+        other = beside.get((result.cores, result.load, result.policy))
         change = (
             ("", "") if other is None else (f"{other.mean:+.4g}", plus_minus((other.high - other.low) / 2))
         )
         rows.add_row(
-            f"{result.cores:g}",
+            *(f"{result.cores:g}", show(result.load, 4))[: len(places)],
             f"{result.policy}{' *' if label(result) else ''}",
             show(result.cost.mean),
             plus_minus(result.cost.half_width),
@@ -137,8 +149,13 @@ def _print(found: Comparison, saved: Path | None) -> None:
         )
     out.print(rows)
     for result in found.results:
+        place = f"{result.policy} on {result.cores:g} cores"
+        place += f" at load {show(result.load, 4)}" if several else ""
         if label(result):
-            out.print(f"* {result.policy} on {result.cores:g} cores:{label(result)}", markup=False)
-        print_notes(result, f"{result.policy} on {result.cores:g} cores: ")
-    if saved is not None:
-        out.print(f"saved to {saved}", markup=False)
+            out.print(f"* {place}:{label(result)}")
+        print_notes(result, f"{place}: ")
+
+
+def _several_loads(found: Comparison) -> bool:
+    """Whether there is more than one load at the same number of cores."""
+    return len({(r.cores, r.load) for r in found.results}) > len({r.cores for r in found.results})

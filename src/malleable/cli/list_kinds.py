@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from malleable.cli._shared import JsonOption, console, print_json, table
+from malleable.families import LISTED, there_are
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,16 +16,18 @@ if TYPE_CHECKING:
 def command(
     family: Annotated[
         str | None,
-        typer.Argument(help="policies, speedups, distributions, arrivals, workloads, traces or backends."),
+        typer.Argument(help=f"{', '.join(there_are()[:-1])} or {there_are()[-1]}."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Policies, speedups, distributions and workloads, with their parameters."""
-    from malleable.describe import LISTED, listing
+    from malleable.describe import listing
     from malleable.errors import UnknownKindError, did_you_mean
 
     if family is not None and family not in LISTED:
-        raise UnknownKindError(f"there is nothing called {family!r} to list", did_you_mean(family, LISTED))
+        raise UnknownKindError(
+            f"there is nothing called {family!r} to list", did_you_mean(family, there_are())
+        )
     wanted = LISTED if family is None else (family,)
     found = {name: listing(name) for name in wanted}
     if as_json:

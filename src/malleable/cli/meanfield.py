@@ -65,6 +65,7 @@ def _print(name: str, document: dict[str, Any]) -> None:
     refined, attractor = document["refined"], document["attractor"]
     facts = table("In the limit", "", "", words=1)
     facts.show_header = False
+    facts.columns[1].no_wrap = False  # there may be many eigenvalues
     facts.add_row("cost per job, n → ∞", show(document["cost"], 10))
     facts.add_row(f"cost per job, n = {document['cores']:g} (1/n correction)", show(refined["cost"], 7))
     facts.add_row("coefficient of 1/n", show(refined["coefficient"], 7))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from malleable.cli._running import INTERRUPTED, REFRESH
-from malleable.cli._shared import JsonOption, console, print_json, table
+from malleable.cli import _signals
+from malleable.cli._running import REFRESH, WorkersOption, read_workers
+from malleable.cli._shared import JsonOption, console, print_json, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,6 +33,7 @@ def command(
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Only this experiment; may be given several times."),
     ] = None,
+    workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce the paper: figures, tables, verdicts and a page; run again, it goes on where it was."""
@@ -46,15 +48,14 @@ def command(
     effort = EFFORTS["quick" if quick else "full" if full else "normal"]
     try:
         with _progress() as progress:
-            found = reproduce(out, effort, only or None, progress)
+            found = reproduce(out, effort, only or None, progress, read_workers(workers))
+        _signals.check()
     except KeyboardInterrupt as stop:
         kept = f"{stop.kept} of {stop.total}" if isinstance(stop, Interrupted) else "all"
-        typer.echo(
-            f"interrupted: {kept} cells are kept in {out}; the same command goes on from there", err=True
-        )
-        raise typer.Exit(INTERRUPTED) from None
+        say(f"interrupted: {kept} cells are kept in {out}; the same command goes on from there")
+        raise typer.Exit(_signals.status()) from None
     except ExperimentError as error:
-        typer.echo(error.trace, err=True, nl=False)
+        say(error.trace.rstrip("\n"))
         raise
     if as_json:
         print_json(found.to_dict())
@@ -71,14 +72,14 @@ def _print(found: Reproduction) -> None:
     for chapter in found.chapters:
         for verdict in chapter.findings.verdicts:
             word = Text(verdict.word, style=COLOURS[verdict.word])
-            rows.add_row(Text(chapter.name), Text(verdict.statement), word)
+            rows.add_row(chapter.name, verdict.statement, word)
     out.print(rows)
-    out.print(f"{found.page}", markup=False, soft_wrap=True)
+    out.print(f"{found.page}", soft_wrap=True)
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Report], None]]:
-    """A bar with time left and what is running on stderr; lines now and then if that is not a terminal."""
+    """Stop when asked to; a bar with time left and what is running on stderr, or lines now and then."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.table import Column
@@ -93,12 +94,17 @@ def _progress() -> Iterator[Callable[[Report], None]]:
         shown = time.monotonic()
         return True
 
+    def stop_if_asked() -> None:
+        _signals.worth_waiting()
+        _signals.check()
+
     if not screen.is_terminal:
 
         def tell(report: Report) -> None:
+            stop_if_asked()
             if due(LINES_APART):
                 share = report.done / report.total
-                typer.echo(f"{report.stage}: {share:.0%} done, {_left(report)}", err=True)
+                say(f"{report.stage}: {share:.0%} done, {_left(report)}")
 
         yield tell
         return
@@ -116,6 +122,7 @@ def _progress() -> Iterator[Callable[[Report], None]]:
         task = bar.add_task("", total=None, stage="", left="", running="")
 
         def report(now: Report) -> None:
+            stop_if_asked()
             if due(REFRESH):
                 bar.update(
                     task, completed=now.done, total=now.total, stage=now.stage, left=_left(now),

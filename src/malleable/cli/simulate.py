@@ -17,6 +17,8 @@ from malleable.cli._running import (
     UnstableOption,
     WarmupOption,
     WidthsOption,
+    WorkersOption,
+    deliver,
     executor,
     finish,
     label,
@@ -24,6 +26,7 @@ from malleable.cli._running import (
     plus_minus,
     print_notes,
     progress_bar,
+    read_workers,
     settings,
 )
 from malleable.cli._shared import (
@@ -60,6 +63,7 @@ def command(
     interpreted: InterpretedOption = False,
     allow_unstable: UnstableOption = False,
     widths: WidthsOption = False,
+    workers: WorkersOption = None,
     ray: RayOption = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Save the result (FILE.json and FILE.npz).")
@@ -80,19 +84,22 @@ def command(
     )
     described = read_workload(workload)
     n, scale = number(cores, "cores"), None if load is None else number(load, "load")
+    most = read_workers(workers)
 
-    from malleable.results import Status
+    from malleable.results import Status, files
     from malleable.simulation import simulate
 
-    with executor(ray) as workers, progress_bar("jobs" if ray is None else "tasks") as progress:
-        result = simulate(described, n, policy, load=scale, executor=workers, progress=progress, **options)
-    saved = None if out is None else result.save(out)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        _print(result, widths=widths)
-        if saved is not None:
-            console().print(f"saved to {saved}", markup=False)
+    if out is not None:
+        files.check(files.document_path(out))
+    with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
+        result = simulate(
+            described, n, policy, load=scale, executor=elsewhere, progress=progress, workers=most, **options
+        )
+    deliver(
+        lambda: print_json(result.to_dict()) if as_json else _print(result, widths=widths),
+        None if out is None else lambda: result.save(out),
+        quiet=as_json,
+    )
     finish(interrupted=result.status == Status.INTERRUPTED)
 
 
@@ -122,7 +129,7 @@ def _print(result: Result, *, widths: bool) -> None:
     print_notes(result)
     rate = result.events_per_second
     if rate is not None:
-        out.print(f"{result.events} events at {rate / 1e6:.3g} million a second", markup=False)
+        out.print(f"{result.events} events at {rate / 1e6:.3g} million a second")
 
 
 def _print_widths(out: Console, result: Result) -> None:

@@ -59,7 +59,7 @@ class Run:
     ) -> None:
         self.machine = machine(workload, cores, program, name=name, interpreted=interpreted, wide=widths)
         self._stream = stream(workload, source) if isinstance(source, int) else source
-        self._stride = max(min(shortest, jobs), jobs // RECORDS)
+        self._stride = _stride(jobs, shortest)
         self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
         self._chunk, self._next = self._stream.take(), 0
         self._rows: list[tuple[FloatArray, FloatArray, FloatArray, int]] = []
@@ -156,6 +156,16 @@ class Run:
         )
         events = int(scalars[:, 3].sum() + self.machine.scalars[K.EVENTS])
         return Outcome(records, self.jobs, events, self.seconds, self.interrupted)
+
+
+def recorded(jobs: int) -> int:
+    """How many of the jobs of a run stand in its records: one that is not full is left out."""
+    return jobs - jobs % _stride(jobs, SHORTEST)
+
+
+def _stride(jobs: int, shortest: int) -> int:
+    """Jobs of a record."""
+    return max(min(shortest, jobs), jobs // RECORDS)
 
 
 def departures(

@@ -18,6 +18,7 @@ from malleable.paper.rules import Rules, rules_of
 from malleable.paper.workers import carry_out
 from malleable.paper.write import Chapter, publish
 from malleable.plots import check_installed
+from malleable.processes import checked_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -114,18 +115,21 @@ def reproduce(
     effort: Effort = NORMAL,
     only: Iterable[str] | None = None,
     progress: Callable[[Report], None] | None = None,
+    workers: int | None = None,
 ) -> Reproduction:
     """Compute what is missing, and write figures, tables, findings and the page into the folder `out`.
 
-    `only` names experiments to restrict it to. What is there and still true is left as it is.
+    `only` names experiments to restrict it to. What is there and still true is left as it is. The work is
+    spread over `workers` processes, one a processor by default.
     """
     check_installed()
+    checked_workers(workers)
     chosen = all_experiments(only)
     notebook = Notebook(out, f"cells/{effort.name}")
     notebook.check()
-    values = compute(chosen, effort, notebook, progress)
+    values = compute(chosen, effort, notebook, progress, workers)
     chapters = tuple(_chapter(experiment, effort, values[experiment.name]) for experiment in chosen)
-    page, drawn = publish(chapters, effort, notebook, progress)
+    page, drawn = publish(chapters, effort, notebook, progress, workers)
     return Reproduction(page, effort, chapters, drawn)
 
 
@@ -145,6 +149,7 @@ def compute(
     effort: Effort,
     notebook: Notebook,
     progress: Callable[[Report], None] | None = None,
+    workers: int | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Values of all cells by experiment; what is missing is computed first, the longest cells first."""
     cells = {experiment.name: experiment.cells(effort) for experiment in chosen}
@@ -159,7 +164,7 @@ def compute(
         kept += position >= len(rules)
 
     try:
-        carry_out("computing", partial(_computed, notebook), [*rules, *missing], count, progress)
+        carry_out("computing", partial(_computed, notebook), [*rules, *missing], count, progress, workers)
     except KeyboardInterrupt:
         raise Interrupted(kept, len(everything)) from None
     return {name: {cell.key: notebook.value(name, cell) for cell in cells[name]} for name in cells}

@@ -67,12 +67,14 @@ def publish(
     effort: Effort,
     notebook: Notebook,
     progress: Callable[[Report], None] | None = None,
+    workers: int | None = None,
 ) -> tuple[Path, tuple[str, ...]]:
     """Write all files; returns the path of the page, and which figures had to be drawn."""
     from malleable.paper.page import page  # noqa: PLC0415 - jinja2 comes with an extra
 
     _check_names(chapters)
-    drawn = draw([figure for chapter in chapters for figure in chapter.findings.figures], notebook, progress)
+    figures = [figure for chapter in chapters for figure in chapter.findings.figures]
+    drawn = draw(figures, notebook, progress, workers)
     for chapter in chapters:
         for figure in chapter.findings.figures:
             notebook.write_changed(f"figures/{figure.name}.csv", rows_of(figure))
@@ -88,7 +90,10 @@ def publish(
 
 
 def draw(
-    figures: Sequence[Figure], notebook: Notebook, progress: Callable[[Report], None] | None = None
+    figures: Sequence[Figure],
+    notebook: Notebook,
+    progress: Callable[[Report], None] | None = None,
+    workers: int | None = None,
 ) -> tuple[str, ...]:
     """Draw the figures whose files are missing or stale, on all cores; returns their names."""
     digests = _digests(notebook)
@@ -107,7 +112,7 @@ def draw(
 
     if stale:
         plots.prepare()
-    carry_out("drawing", _drawn, stale, keep, progress)
+    carry_out("drawing", _drawn, stale, keep, progress, workers)
     return tuple(sheet.figure.name for sheet in stale)
 
 

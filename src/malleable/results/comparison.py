@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import did_you_mean
 from malleable.results import files, frames
-from malleable.results.class_result import number, read_interval
+from malleable.results.class_result import number, read_interval, read_number
 from malleable.results.errors import ResultError
 from malleable.results.result import Result
 from malleable.statistics import Estimate, difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Difference:
     mean: float
     low: float
     high: float
+    load: float = math.nan
+    """The system load; NaN where nobody said."""
 
     @property
     def significant(self) -> bool:
@@ -35,25 +38,26 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """The difference's part of the JSON document."""
-        return {
-            key: value if isinstance(value, str) else number(value) for key, value in asdict(self).items()
-        }
+        fields = {"cores": self.cores, "load": self.load, **asdict(self)}
+        return {key: value if isinstance(value, str) else number(value) for key, value in fields.items()}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Difference:
         """Read what `to_dict` wrote."""
         ends = read_interval(document)
         cores, policy, baseline = (document[key] for key in ("cores", "policy", "baseline"))
-        return cls(cores, policy, baseline, ends.mean, ends.low, ends.high)
+        load = read_number(document.get("load"))
+        return cls(cores, policy, baseline, ends.mean, ends.low, ends.high, load)
 
     def __str__(self) -> str:
         pair = f"{self.policy} − {self.baseline} on {self.cores:g} cores"
-        return f"{pair}: {Estimate(self.mean, self.low, self.high)}"
+        place = "" if math.isnan(self.load) else f" at load {self.load:.4g}"
+        return f"{pair}{place}: {Estimate(self.mean, self.low, self.high)}"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results side by side; at each number of cores all policies saw the same jobs."""
+    """Results side by side; at each number of cores and load all policies saw the same jobs."""
 
     results: tuple[Result, ...]
     differences: tuple[Difference, ...] = ()
@@ -70,12 +74,9 @@ class Comparison:
         policies = {result.policy for result in results}
         if against not in policies:
             raise ResultError(f"no result is of the policy {against!r}", did_you_mean(against, policies))
-        bases = {result.cores: result for result in reversed(results) if result.policy == against}
-        pairs = [
-            (r, bases[r.cores])
-            for r in results
-            if r.cores in bases and r.policy != against and _paired_up(r, bases[r.cores])
-        ]
+        bases = {_setting(result): result for result in reversed(results) if result.policy == against}
+        others = [r for r in results if r.policy != against and _setting(r) in bases]
+        pairs = [(r, bases[_setting(r)]) for r in others if _paired_up(r, bases[_setting(r)])]
         return cls(results, tuple(paired_difference(*pair, controls=controls) for pair in pairs))
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +90,7 @@ class Comparison:
 
     def save_table(self, folder: str | Path) -> Path:
         """Write comparison.json, .npz and (the `rows`) .csv into a folder; returns the folder."""
-        document = self.save(Path(folder) / "comparison.json")
+        document = self.save(files.table_path(folder))
         files.write_rows(document.with_suffix(".csv"), self.rows())
         return document.parent
 
@@ -104,11 +105,11 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each result and class; differences stand beside their policy."""
-        found = {(d.cores, d.policy): d.to_dict() for d in self.differences}
+        found = {(*_setting(d), d.policy): d.to_dict() for d in self.differences}
         blank: dict[str, Any] = dict.fromkeys(("baseline", "mean", "low", "high"))
         table: list[dict[str, Any]] = []
         for result in self.results:
-            beside = found.get((result.cores, result.policy), blank)
+            beside = found.get((*_setting(result), result.policy), blank)
             columns = {
                 "baseline": beside["baseline"],
                 "difference": beside["mean"],
@@ -127,10 +128,11 @@ class Comparison:
     @classmethod
     def _from_document(cls, document: Mapping[str, Any], groups: Sequence[files.Runs]) -> Comparison:
         pairs = zip(document["results"], groups, strict=True)
-        return cls(
-            tuple(Result.from_dict(result, records) for result, records in pairs),
-            tuple(map(Difference.from_dict, document["differences"])),
-        )
+        results = tuple(Result.from_dict(result, records) for result, records in pairs)
+        # Before there were comparisons of several loads, a difference did not name its own.
+        loads = {result.cores: result.load for result in results}
+        rows = [{"load": loads.get(row["cores"]), **row} for row in document["differences"]]
+        return cls(results, tuple(map(Difference.from_dict, rows)))
 
 
 def paired_difference(result: Result, baseline: Result, *, controls: bool = True) -> Difference:
@@ -149,7 +151,14 @@ def paired_difference(result: Result, baseline: Result, *, controls: bool = True
         confidence=result.confidence,
         controls=controls,
     )
-    return Difference(result.cores, result.policy, baseline.policy, found.mean, found.low, found.high)
+    return Difference(
+        result.cores, result.policy, baseline.policy, found.mean, found.low, found.high, result.load
+    )
+
+
+def _setting(one: Result | Difference) -> tuple[float, float]:
+    """Where policies are compared."""
+    return one.cores, one.load
 
 
 def _paired_up(result: Result, baseline: Result) -> bool:

@@ -8,6 +8,7 @@ together. Arrays are stored without pickling, so loading a stranger's file runs 
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -15,6 +16,7 @@ import os
 import tempfile
 import warnings
 import zipfile
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,9 +45,10 @@ def write(path: str | Path, document: Mapping[str, Any], groups: Sequence[Runs])
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path.with_suffix(".npz"), blob)
-        replace_file(path, (text + "\n").encode())
+        # A file name that is no text comes as half of a character, which JSON can write.
+        replace_file(path, (text + "\n").encode(errors="backslashreplace"))
     except OSError as error:
-        raise ResultError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        raise _unwritable(path, error) from None
     return path
 
 
@@ -56,14 +59,14 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     try:
-        replace_file(path, text.getvalue().encode())
+        replace_file(path, text.getvalue().encode(errors="backslashreplace"))
     except OSError as error:
-        raise ResultError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
+        raise _unwritable(path, error) from None
 
 
 def read(path: str | Path, build: Callable[[dict[str, Any], list[Runs]], T]) -> T:
     """Read a document and its records, and build from them what was saved."""
-    path = document_path(path)
+    path = _with_ending(Path(path))
     document = _document(path)
     try:
         file = document.pop("file")
@@ -85,9 +88,47 @@ def read(path: str | Path, build: Callable[[dict[str, Any], list[Runs]], T]) -> 
 
 
 def document_path(path: str | Path) -> Path:
-    """The path of the JSON document: `path` with .json added where it has no such ending."""
-    path = Path(path)
-    return path if path.suffix == ".json" else path.with_name(path.name + ".json")
+    """Where to write the JSON document: `path`, with .json added if need be; never a folder."""
+    text = os.fspath(path)
+    if not text:
+        raise ResultError("the file has no name", "for example run, for run.json and run.npz")
+    if os.path.isdir(text) or text.endswith(("/", os.sep)):  # noqa: PTH112 - it raises nothing
+        raise ResultError(f"{text!r} is a folder, not a file", f"name a file in it: {Path(text) / 'run'}")
+    return _with_ending(Path(path))
+
+
+def _with_ending(path: Path) -> Path:
+    return path if path.suffix == ".json" or not path.name else path.with_name(path.name + ".json")
+
+
+def table_path(folder: str | Path) -> Path:
+    """The path of a comparison's document in a folder."""
+    if not os.fspath(folder):
+        raise ResultError("the folder has no name", "for example runs; . is this one")
+    return Path(folder) / "comparison.json"
+
+
+def check(path: Path) -> None:
+    """See that a file could be written, before hours are spent on what would go into it; leave no trace."""
+    missing = [folder for folder in path.parents if not os.path.exists(folder)]  # noqa: PTH110 - ditto
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, trial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        os.close(handle)
+        Path(trial).unlink()
+        if os.path.isdir(path):  # noqa: PTH112 - ditto
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    finally:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def _unwritable(path: Path, error: Exception) -> ResultError:
+    reason = getattr(error, "strerror", None) or error
+    return ResultError(f"cannot write {str(path)!r}: {reason}", "choose another place with --out")
 
 
 def packed(groups: Sequence[Runs]) -> bytes:

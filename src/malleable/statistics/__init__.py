@@ -5,6 +5,7 @@ it. One idea a module; the names below are what the rest of the library uses.
 """
 
 from malleable.statistics.estimates import Estimates as Estimates
+from malleable.statistics.estimates import checked_confidence as checked_confidence
 from malleable.statistics.estimates import difference as difference
 from malleable.statistics.estimates import estimate as estimate
 from malleable.statistics.intervals import Controls as Controls
