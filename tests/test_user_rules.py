@@ -296,30 +296,36 @@ class TestStopping:
         assert 0 < result.jobs < 1_000_000
         assert result.cost.mean > 0.0
 
-    def test_a_rule_that_never_returns(self, tmp_path):
-        """The first Ctrl-C waits for the rule, the second gives up: exit 130, one word, no traceback."""
+    @pytest.mark.parametrize(
+        ("call", "signals", "status"),
+        [("main()", 1, 130), ("simulate('paper', 8, sys.argv[-1], load=.25)", 2, -signal.SIGINT)],
+        ids=["command line", "library"],
+    )
+    def test_a_rule_that_never_returns(self, tmp_path, call, signals, status):
+        """Where nothing was found, the command line ends at once, and a call at the second Ctrl-C."""
         text = "def rule(jobs, cores, table, out):\n    while out[0] >= 0.0:\n        out[0] += 1.0\n"
         path = written(tmp_path, "endless.py", text)
-        started = f"{tmp_path / 'started'}"
         code = (
-            "import sys, threading, pathlib\n"
+            "import sys, pathlib\n"
+            "from malleable import simulate\n"
             "from malleable.cli import main\n"
             "import malleable.engine.run as run\n"
             "plain = run.Run.extend\n"
-            f"def extend(*a, **k):\n    pathlib.Path({started!r}).touch()\n    plain(*a, **k)\n"
-            "run.Run.extend = extend\n"
-            "main()\n"
+            f"started = pathlib.Path({str(tmp_path / 'started')!r})\n"
+            "def extend(*a, **k):\n    started.touch()\n    plain(*a, **k)\n"
+            f"run.Run.extend = extend\n{call}\n"
         )
         line = [sys.executable, "-c", code, *f"simulate paper -n 8 --load .25 --policy {path}:rule".split()]
         with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment()) as process:
             try:
                 _wait_for((tmp_path / "started").exists)
-                for _ in range(2):
+                for _ in range(signals):
                     with pytest.raises(subprocess.TimeoutExpired):
                         process.wait(0.5)
                     process.send_signal(signal.SIGINT)
-                assert process.wait(60) == 130
-                assert "Traceback" not in process.stderr.read()
+                assert process.wait(60) == status
+                traced = "Traceback" in process.stderr.read()
+                assert traced == (signals > 1)  # Python's own, for who called the library
             finally:
                 process.kill()
 

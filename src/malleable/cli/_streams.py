@@ -22,14 +22,16 @@ HANDLER = "malleable-plain"
 
 
 def prepare() -> None:
-    """Have all three standard streams open, and write what their encoding lacks in another way."""
+    """Have a place for all three standard streams, and write what their encoding lacks in another way.
+
+    Standard input that was closed stays None: who reads it must not take it for an empty one.
+    """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             # Else the next file that is opened would take its place.
             os.open(os.devnull, os.O_RDWR)
-    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     _configure(sys.stdin, encoding="utf-8", errors="backslashreplace")
