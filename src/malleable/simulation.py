@@ -171,6 +171,7 @@ def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
         seconds=sum(outcome.seconds for outcome in done.values()),
         status=Status.INTERRUPTED if stopped else Status.COMPLETE,
         precision=settings.precision,
+        whole_cores=task.policy.whole_cores,
     )
 
 

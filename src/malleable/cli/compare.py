@@ -40,6 +40,8 @@ from malleable.cli._shared import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
+
     from malleable.results import Comparison
 
 
@@ -143,9 +145,21 @@ def _print(found: Comparison, saved: Path | None) -> None:
             *change,
         )
     out.print(rows)
+    _print_bounds(out, found)
     for result in found.results:
         if label(result):
             out.print(f"* {result.policy} on {result.cores:g} cores:{label(result)}", markup=False)
         print_notes(result, f"{result.policy} on {result.cores:g} cores: ")
     if saved is not None:
         out.print(f"saved to {saved}", markup=False)
+
+
+def _print_bounds(out: Console, found: Comparison) -> None:
+    """Which lower bound the gaps are to; policies on whole cores have a tighter one."""
+    named: dict[str, list[str]] = {}
+    for result in found.results:
+        if result.bound_name is not None and result.policy not in named.setdefault(result.bound_name, []):
+            named[result.bound_name].append(result.policy)
+    for name, policies in named.items():
+        whose = f" of {', '.join(policies)}" if len(named) > 1 else ""
+        out.print(f"gap{whose}: cost above the lower bound ({name})", markup=False)

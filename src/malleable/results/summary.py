@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from malleable.engine.records import Records
     from malleable.model import Workload
+    from malleable.theory.relaxed import Bound
 
 
 def summarise(
@@ -54,18 +55,21 @@ def summarise(
     controls: bool = True,
     keep_records: bool = True,
     versions: Mapping[str, str] | None = None,
+    whole_cores: bool = False,
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
     `warmup` is in jobs, out of each run; MSER-5 finds it when it is None. `controls=False` is for jobs that
     were not drawn from the workload's laws, such as a trace. `status` is how the run ended as far as the
-    caller knows; a run that turns out unstable or short of `precision` is labelled so here.
+    caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` says
+    that the policy gives nothing else, so that the cost can be held against a tighter bound.
     """
     cores = checked_cores(cores)
     left_out = find_warmup(runs, workload, warmup)
     estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls)
     sums = totals(runs, left_out.cuts, workload, cores)
-    lower, steady = _bound(workload, cores)
+    lowest, steady = _bound(workload, cores)
+    tight, name = (None, None) if lowest is None else lowest.tightest(whole_cores=whole_cores)
     steady = steady if not steady.stable else stability(runs)
     return Result(
         policy=policy,
@@ -76,7 +80,9 @@ def summarise(
         jobs=jobs,
         warmup=left_out.jobs,
         cost=estimates.cost,
-        bound=lower,
+        bound=None if lowest is None else lowest.bound,
+        bound_tight=tight,
+        bound_name=name,
         utilisation=sums.utilisation,
         effective_load=sums.effective_load,
         overload=sums.overload,
@@ -112,6 +118,8 @@ def merge(results: Iterable[Result]) -> Result:
     if len(set(seeds)) < len(seeds):
         twice = next(seed for seed in seeds if seeds.count(seed) > 1)
         raise ResultError(f"two results have the seed {twice}, so they are not independent", "change a seed")
+    from malleable.theory.relaxed import WHOLE  # noqa: PLC0415 - as in `_bound`
+
     first = results[0]
     if first.workload is None or not all(result.records for result in results):
         raise ResultError("a result without its records or workload cannot be merged", "keep the records")
@@ -129,6 +137,7 @@ def merge(results: Iterable[Result]) -> Result:
         status=_joint_status(results),
         precision=first.precision,
         versions=first.versions,
+        whole_cores=first.bound_name == WHOLE,
     )
 
 
@@ -144,11 +153,11 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
-def _bound(workload: Workload, cores: float) -> tuple[float | None, Stability]:
+def _bound(workload: Workload, cores: float) -> tuple[Bound | None, Stability]:
     from malleable.theory.relaxed import bound  # noqa: PLC0415 - the market is only needed here
 
     try:
-        return bound(workload, cores).bound, Stability(stable=True)
+        return bound(workload, cores), Stability(stable=True)
     except InfeasibleError as error:
         return None, Stability(stable=False, reason=error.problem)
 
