@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from malleable.engine.abi import ClassProgram, JobProgram
 
 DEFAULT_JOBS = 1_000_000
+FILLINGS = 30.0
+"""A run of the default length brings so many times the jobs that are present with one core each: a large
+system, which starts empty, has to fill first."""
 MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 FIRST_STAGE = 1 << 17
@@ -172,6 +175,7 @@ def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
         status=Status.INTERRUPTED if stopped else Status.COMPLETE,
         precision=settings.precision,
         whole_cores=task.policy.whole_cores,
+        blocking=task.policy.blocking,
     )
 
 
@@ -248,6 +252,11 @@ def compare(
     return Comparison.of(results, None if len(results) < len(tasks) and baseline not in done else baseline)
 
 
+def default_jobs(workload: Workload) -> int:
+    """A million, or more where a million would hardly fill the system."""
+    return min(max(DEFAULT_JOBS, math.ceil(FILLINGS * workload.total_load)), MOST_JOBS)
+
+
 def _replicated(task: Task) -> list[Task]:
     """The task once for each replication, with seeds that follow one another."""
     return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
@@ -271,4 +280,6 @@ def _task(
     label = policy if isinstance(policy, str) else getattr(policy, "__name__", chosen.kind.replace("_", "-"))
     with naming(chosen, label):
         program(chosen, described, n)
+    if settings.jobs is None and settings.precision is None:
+        settings = replace(settings, jobs=default_jobs(described))
     return Task(described, n, chosen, label, settings, settings.seed)

@@ -110,7 +110,8 @@ def _print(result: Result, *, widths: bool) -> None:
     facts.show_header = False
     facts.add_row("cost per job", show(result.cost.mean), plus_minus(result.cost.half_width))
     facts.add_row(f"lower bound ({result.bound_name or 'V*'})", show(result.bound_tight), "")
-    facts.add_row("cost above the bound", percent(result.gap), "")
+    doubtful = result.notes and result.gap is not None and result.gap < 0.0
+    facts.add_row("cost above the bound", percent(result.gap), "see the note" if doubtful else "")
     facts.add_row("utilisation (share of the cores in use)", percent(result.utilisation), "")
     facts.add_row("effective load (utilisation less chance in arrivals)", percent(result.effective_load), "")
     facts.add_row("time with more jobs than cores", percent(result.overload), "")

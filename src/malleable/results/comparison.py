@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,8 @@ def paired_difference(result: Result, baseline: Result, *, controls: bool = True
         confidence=result.confidence,
         controls=controls,
     )
+    if not (isfinite(result.cost.half_width) and isfinite(baseline.cost.half_width)):
+        found = Estimate(found.mean)  # what is too short for an interval is so for a difference
     return Difference(result.cores, result.policy, baseline.policy, found.mean, found.low, found.high)
 
 

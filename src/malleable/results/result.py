@@ -40,6 +40,7 @@ class Status(StrEnum):
     COMPLETE = "complete"
     INTERRUPTED = "interrupted"
     NOT_REACHED = "precision not reached"
+    TOO_SHORT = "too short"
     UNSTABLE = "finite horizon (unstable)"
 
 
@@ -84,6 +85,10 @@ class Result:
     """The tightest bound known for the policy, to which `gap` is measured."""
     bound_name: str | None = None
     """What that bound assumes."""
+    whole_cores: bool = False
+    """Whether the policy gives whole cores only."""
+    blocking: bool = False
+    """Whether large jobs can keep others waiting under the policy."""
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
     records: tuple[Records, ...] = field(default=(), repr=False)
     """What it was made from, one for each replication, if kept."""
@@ -153,6 +158,8 @@ class Result:
             "versions": dict(self.versions),
             "bound_tight": self.bound_tight,
             "bound_name": self.bound_name,
+            "whole_cores": self.whole_cores,
+            "blocking": self.blocking,
         }
 
     def document(self) -> dict[str, Any]:
@@ -177,6 +184,8 @@ class Result:
             # Files from before there was a tighter bound have V* alone.
             bound_tight=document.get("bound_tight", document["bound"]),
             bound_name=document.get("bound_name"),
+            whole_cores=document.get("whole_cores", False),
+            blocking=document.get("blocking", False),
             records=records,
         )
 
@@ -212,7 +221,10 @@ class Result:
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        beside = "no bound" if self.gap is None else f"{self.gap:.2%} above the bound {self.bound_tight:.6g}"
+        beside = "no bound"
+        if self.gap is not None:
+            side = "above" if self.gap >= 0.0 else "below"
+            beside = f"{abs(self.gap):.2%} {side} the bound {self.bound_tight:.6g}"
         text = f"{self.policy} on {self.cores:g} cores at load {self.load:.4g}: cost {self.cost}, {beside}"
         ending = "" if self.status == Status.COMPLETE and self.stable else f" [{self.status}]"
         return f"{text}{ending}"

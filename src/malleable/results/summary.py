@@ -14,6 +14,7 @@ from malleable.errors import InfeasibleError
 from malleable.model import checked_cores
 from malleable.results.class_result import ClassResult
 from malleable.results.errors import ResultError
+from malleable.results.notes import Doubts
 from malleable.results.result import Result, Status
 from malleable.statistics import (
     Estimate,
@@ -23,6 +24,7 @@ from malleable.statistics import (
     Warmup,
     estimate,
     find_warmup,
+    length,
     percentiles,
     reached,
     stability,
@@ -56,21 +58,27 @@ def summarise(
     keep_records: bool = True,
     versions: Mapping[str, str] | None = None,
     whole_cores: bool = False,
+    blocking: bool = False,
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
     `warmup` is in jobs, out of each run; MSER-5 finds it when it is None. `controls=False` is for jobs that
     were not drawn from the workload's laws, such as a trace. `status` is how the run ended as far as the
-    caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` says
-    that the policy gives nothing else, so that the cost can be held against a tighter bound.
+    caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` and
+    `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
+    tails.
     """
     cores = checked_cores(cores)
-    left_out = find_warmup(runs, workload, warmup)
-    estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls)
-    sums = totals(runs, left_out.cuts, workload, cores)
     lowest, steady = _bound(workload, cores)
-    tight, name = (None, None) if lowest is None else lowest.tightest(whole_cores=whole_cores)
-    steady = steady if not steady.stable else stability(runs)
+    tight, name, long = None, None, None
+    if lowest is not None:
+        tight, name = lowest.tightest(whole_cores=whole_cores)
+        long = length(workload, cores, sum(c.jobs for c in lowest.classes), jobs, len(runs))
+        steady = stability(runs, far_too_short=long.refused)
+    left_out = find_warmup(runs, workload, warmup)
+    estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls, length=long)
+    sums = totals(runs, left_out.cuts, workload, cores)
+    doubts = Doubts(workload, left_out, estimates, sums, steady, long, tight, blocking, controls)
     return Result(
         policy=policy,
         workload=workload,
@@ -83,6 +91,8 @@ def summarise(
         bound=None if lowest is None else lowest.bound,
         bound_tight=tight,
         bound_name=name,
+        whole_cores=whole_cores,
+        blocking=blocking,
         utilisation=sums.utilisation,
         effective_load=sums.effective_load,
         overload=sums.overload,
@@ -91,7 +101,7 @@ def summarise(
         seconds=seconds,
         stable=steady.stable,
         status=_status(status, steady, estimates.cost, precision),
-        notes=_notes(workload, left_out, estimates, sums, steady),
+        notes=doubts.notes(),
         replications=len(runs),
         confidence=confidence,
         batches=estimates.batches,
@@ -118,8 +128,6 @@ def merge(results: Iterable[Result]) -> Result:
     if len(set(seeds)) < len(seeds):
         twice = next(seed for seed in seeds if seeds.count(seed) > 1)
         raise ResultError(f"two results have the seed {twice}, so they are not independent", "change a seed")
-    from malleable.theory.relaxed import WHOLE  # noqa: PLC0415 - as in `_bound`
-
     first = results[0]
     if first.workload is None or not all(result.records for result in results):
         raise ResultError("a result without its records or workload cannot be merged", "keep the records")
@@ -137,7 +145,8 @@ def merge(results: Iterable[Result]) -> Result:
         status=_joint_status(results),
         precision=first.precision,
         versions=first.versions,
-        whole_cores=first.bound_name == WHOLE,
+        whole_cores=first.whole_cores,
+        blocking=first.blocking,
     )
 
 
@@ -190,6 +199,8 @@ def _status(given: str, steady: Stability, cost: Estimate, precision: float | No
         return given
     if not steady.stable:
         return Status.UNSTABLE
+    if steady.reason:
+        return Status.TOO_SHORT
     return Status.COMPLETE if reached(cost, precision) else Status.NOT_REACHED
 
 
@@ -197,19 +208,3 @@ def _joint_status(results: Sequence[Result]) -> str:
     """Only what the records cannot tell is carried over: that somebody stopped a run."""
     stopped = any(result.status == Status.INTERRUPTED for result in results)
     return Status.INTERRUPTED if stopped else Status.COMPLETE
-
-
-def _notes(
-    workload: Workload, left_out: Warmup, estimates: Estimates, sums: Totals, steady: Stability
-) -> tuple[str, ...]:
-    notes = [steady.reason] if steady.reason else []
-    if not left_out.converging:
-        notes.append("the warm-up does not end within the first half of the run; run more jobs")
-    if estimates.correlated:
-        notes.append("batches are correlated, so intervals may be too short; run more jobs")
-    if estimates.batches < 2:
-        notes.append("too few jobs for an interval; run more jobs")
-    unseen = [name for name, left in zip(workload.class_names, sums.departures, strict=True) if not left]
-    if unseen:
-        notes.append(f"no job of {', '.join(unseen)} has left, and the cost does not count them")
-    return tuple(notes)
