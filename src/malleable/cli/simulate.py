@@ -113,7 +113,7 @@ def _print(result: Result, *, widths: bool) -> None:
     doubtful = result.notes and result.gap is not None and result.gap < 0.0
     facts.add_row("cost above the bound", percent(result.gap), "see the note" if doubtful else "")
     facts.add_row("utilisation (share of the cores in use)", percent(result.utilisation), "")
-    facts.add_row("effective load (utilisation less chance in arrivals)", percent(result.effective_load), "")
+    facts.add_row("effective load (the same, less the noise of arrivals)", percent(result.effective_load), "")
     facts.add_row("time with more jobs than cores", percent(result.overload), "")
     facts.add_row("jobs, of which warm-up", str(result.jobs), str(result.warmup))
     facts.add_row("replications, seed", str(result.replications), str(result.seed))

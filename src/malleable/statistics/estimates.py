@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 PAYS = 0.95
 """Controls must shorten the interval to this share of the plain one."""
+SHORT_PAYS, SHORT_MOST = 0.5, 0.1
+"""In a run that is not long they must at least halve it: near a load of 1 they help little and mislead. Nor
+may they take off more than nine tenths: what such a run has not seen, as rare waits, they cannot explain."""
 BATCHES_PER_CONTROL = 4
 """Fewer, and the regression fits noise."""
 TAME = 1.5
@@ -71,14 +74,14 @@ def estimate(
 ) -> Estimates:
     """Estimate the cost from one run by batches, or from several independent replications.
 
-    A run that is not long by its `length` does without controls, and its intervals are corrected for
+    In a run that is not long by its `length` controls have to earn more, and intervals are corrected for
     skewness; one that is far too short gets none.
     """
     checked_confidence(confidence)
     chosen = settled(partial(sample, runs, warmup.cuts, workload), len(runs))
     if length is None or length.plenty:
         return _estimates(chosen, confidence, controls=controls)
-    found = _estimates(chosen, confidence, controls=False, skewed=True)
+    found = _estimates(chosen, confidence, controls=controls, skewed=True)
     return found.refused() if length.refused else found
 
 
@@ -117,11 +120,13 @@ def _estimates(chosen: Sample, confidence: float, *, controls: bool, skewed: boo
     none = Basis(np.zeros((chosen.batches, 0)), np.zeros(0))
     basis = none
     plain = best = _cost(chosen, none, confidence, skewed=skewed)
+    most, least = (SHORT_MOST, SHORT_PAYS) if skewed else (0.0, PAYS)
     for candidate in chosen.controls if controls else ():
         trial = Basis.of(candidate)
         if 0 < BATCHES_PER_CONTROL * trial.size <= chosen.batches:
-            narrowed = _cost(chosen, trial, confidence)
-            shorter = narrowed.half_width < min(PAYS * plain.half_width, best.half_width)
+            narrowed = _cost(chosen, trial, confidence, skewed=skewed)
+            shorter = narrowed.half_width < min(least * plain.half_width, best.half_width)
+            shorter &= narrowed.half_width >= most * plain.half_width
             if shorter and abs(skewness(trial.rest(chosen.influence[:, 0]))) <= TAME:
                 basis, best = trial, narrowed
     gain = (plain.half_width / best.half_width) ** 2 if basis.size and best.half_width else 1.0
