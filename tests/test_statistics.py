@@ -358,7 +358,7 @@ def test_queue_intervals_cover():
         runs = [single_server(rng, 40_000, 0.7)]
         found.append(estimate(runs, model, find_warmup(runs, model)))
     assert 0.92 <= coverage([e.cost for e in found], 0.7 / 0.3) <= 0.98
-    assert np.mean([e.controls.used for e in found]) > 0.9
+    assert np.mean([e.controls.used for e in found]) > 0.8
 
 
 def test_stable_queues_are_called_stable():

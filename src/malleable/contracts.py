@@ -215,6 +215,13 @@ class Allocation(NamedTuple):
 class Policy(Spec, ABC):
     """Who gets how many cores, now. A frozen value: everything it needs comes with the call."""
 
+    whole_cores: ClassVar[bool] = False
+    """Whether it always gives whole cores, in simulations too; its cost is then held against the bound for
+    whole cores."""
+    blocking: ClassVar[bool] = True
+    """Whether a large job can keep others waiting. The cost then depends on the squares of sizes, and heavy
+    tails need longer runs. A policy that shares or serves small jobs first may say False."""
+
     @abstractmethod
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Cores for each of the jobs present, at most `cores` in total."""

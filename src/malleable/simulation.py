@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from malleable.engine.abi import ClassProgram, JobProgram
 
 DEFAULT_JOBS = 1_000_000
+FILLINGS = 30.0
+"""A run of the default length brings so many times the jobs that are present with one core each: a large
+system, which starts empty, has to fill first."""
 MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 FIRST_STAGE = 1 << 17
@@ -151,6 +154,8 @@ def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
         seconds=sum(outcome.seconds for outcome in done.values()),
         status=Status.INTERRUPTED if stopped else Status.COMPLETE,
         precision=settings.precision,
+        whole_cores=task.policy.whole_cores,
+        blocking=task.policy.blocking,
     )
 
 
@@ -256,6 +261,11 @@ def _policies(policies: Any) -> list[Any]:
         ) from None
 
 
+def default_jobs(workload: Workload) -> int:
+    """A million, or more where a million would hardly fill the system."""
+    return min(max(DEFAULT_JOBS, math.ceil(FILLINGS * workload.total_load)), MOST_JOBS)
+
+
 def _replicated(task: Task) -> list[Task]:
     """The task once for each replication, with seeds that follow one another."""
     return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
@@ -265,11 +275,13 @@ def _task(
     workload: Workload | str | Path, cores: float, policy: Any, load: float | None, settings: Settings
 ) -> Task:
     """Check everything before anything runs."""
-    _check_statistics(settings)
     n = checked_cores(cores)
     if n != math.floor(n):
         raise ParameterError(f"the simulator needs a whole number of cores, got {cores!r}")
     described = (workload if isinstance(workload, Workload) else load_workload(workload)).at(n, load)
+    if settings.jobs is None and settings.precision is None:
+        settings = replace(settings, jobs=default_jobs(described))
+    _check_statistics(settings)
     if not settings.allow_unstable and described.load(n) >= 1.0:
         least = math.floor(described.total_load) + 1
         raise InfeasibleError(

@@ -45,7 +45,7 @@ def _print(result: Bound) -> None:
     facts.show_header = False
     facts.add_row("lower bound V*", show(result.bound, 10))
     facts.add_row("… with no job on more than n cores", show(result.bound_capped, 10))
-    facts.add_row("… with whole cores only", show(result.bound_integer, 10))
+    facts.add_row("… and whole cores only", show(result.bound_integer, 10))
     facts.add_row("one more core saves, per unit of time", show(result.price))
     facts.add_row("one more core lowers the bound by", show(result.core_value))
     facts.add_row("effective load", show(result.effective_load))

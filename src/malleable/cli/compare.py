@@ -41,6 +41,8 @@ from malleable.cli._shared import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from malleable.results import Comparison
 
 
@@ -148,6 +150,7 @@ def _print(found: Comparison) -> None:
             *change,
         )
     out.print(rows)
+    _print_bounds(out, found)
     for result in found.results:
         place = f"{result.policy} on {result.cores:g} cores"
         place += f" at load {show(result.load, 4)}" if several else ""
@@ -159,3 +162,14 @@ def _print(found: Comparison) -> None:
 def _several_loads(found: Comparison) -> bool:
     """Whether there is more than one load at the same number of cores."""
     return len({(r.cores, r.load) for r in found.results}) > len({r.cores for r in found.results})
+
+
+def _print_bounds(out: Console, found: Comparison) -> None:
+    """Which lower bound the gaps are to; policies on whole cores have a tighter one."""
+    named: dict[str, list[str]] = {}
+    for result in found.results:
+        if result.bound_name is not None and result.policy not in named.setdefault(result.bound_name, []):
+            named[result.bound_name].append(result.policy)
+    for name, policies in named.items():
+        whose = f" of {', '.join(policies)}" if len(named) > 1 else ""
+        out.print(f"gap{whose}: cost above the lower bound ({name})")

@@ -118,10 +118,11 @@ def _print(result: Result, *, widths: bool) -> None:
     facts = table(f"With intervals of {percent(result.confidence)}", "", "", "", words=1)
     facts.show_header = False
     facts.add_row("cost per job", show(result.cost.mean), plus_minus(result.cost.half_width))
-    facts.add_row("lower bound V*", show(result.bound), "")
-    facts.add_row("cost above the bound", percent(result.gap), "")
-    facts.add_row("utilisation", percent(result.utilisation), "")
-    facts.add_row("effective load", percent(result.effective_load), "")
+    facts.add_row(f"lower bound ({result.bound_name or 'V*'})", show(result.bound_tight), "")
+    doubtful = result.notes and result.gap is not None and result.gap < 0.0
+    facts.add_row("cost above the bound", percent(result.gap), "see the note" if doubtful else "")
+    facts.add_row("utilisation (share of the cores in use)", percent(result.utilisation), "")
+    facts.add_row("effective load (the same, less the noise of arrivals)", percent(result.effective_load), "")
     facts.add_row("time with more jobs than cores", percent(result.overload), "")
     facts.add_row("jobs, of which warm-up", str(result.jobs), str(result.warmup))
     facts.add_row("replications, seed", str(result.replications), str(result.seed))

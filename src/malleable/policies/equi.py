@@ -7,7 +7,7 @@ takes what helps and leaves the rest to the others. On whole cores the earlier a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Equi(Policy):
     """EQUI: the same number of cores for every job, time-shared when there are more jobs than cores."""
+
+    blocking: ClassVar[bool] = False
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         cores = usable(cores, integer=integer)

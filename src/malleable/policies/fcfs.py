@@ -29,6 +29,7 @@ def fcfs(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> 
 class Fcfs(JobRule):
     """FCFS-n: one core each, first come first served."""
 
+    whole_cores: ClassVar[bool] = True
     rule = staticmethod(fcfs)
     uses_speedups: ClassVar[bool] = False
 

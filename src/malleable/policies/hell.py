@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -132,6 +132,7 @@ def sift(heap: IntArray, values: FloatArray, root: int) -> None:
 class Hell(JobRule):
     """HELL: the highest ratio of efficiency to run time first; whole cores."""
 
+    whole_cores: ClassVar[bool] = True
     rule = staticmethod(hell)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:

@@ -17,7 +17,7 @@ applied to the others with what is left. No job is given more than its peak.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -94,6 +94,7 @@ def share_out(jobs: FloatArray, order: IntArray, power: float, spare: float, out
 class Hesrpt(JobRule):
     """A-heSRPT: heSRPT's shares at every arrival and departure; `exponent` is fitted unless given."""
 
+    blocking: ClassVar[bool] = False
     exponent: OpenFraction | None = None
 
     rule = staticmethod(hesrpt)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -72,6 +72,7 @@ def saving(table: FloatArray, i: int, remaining: float, k: float) -> float:
 class Knee(JobRule):
     """KNEE: smallest knees first, a knee being where a further core saves less than `alpha`."""
 
+    whole_cores: ClassVar[bool] = True
     alpha: Positive | None = None
 
     rule = staticmethod(knee)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Lt
@@ -189,6 +189,7 @@ def wanted(jobs: FloatArray, j: int, n: int, table: FloatArray, price: float) ->
 class Pollux(Restarting):
     """Pollux: whole cores every `period` for the fairest goodput; a resize costs `restart`."""
 
+    whole_cores: ClassVar[bool] = True
     fairness: Annotated[float, Ge(-10), Lt(0)] = -1.0
 
     rule = staticmethod(pollux)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Lt
@@ -131,6 +131,7 @@ def liked_width(costs: FloatArray, j: int, idle: float, price: float) -> float:
 class Sia(Restarting):
     """Sia: widths 1, 2, 4, … every `period` by a knapsack of goodputs; a resize costs `restart`."""
 
+    whole_cores: ClassVar[bool] = True
     fairness: Annotated[float, Ge(-10), Lt(0)] = -0.5
     idle: Positive = 1.1
 

@@ -12,7 +12,7 @@ k_e, ordered by c·s(k_e)/(k_e·x), wherever the paper's N stands for the sum of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Wham(Policy):
     """WHAM: one price for all; largest c/x first when jobs outnumber cores. Mean-field optimal."""
+
+    blocking: ClassVar[bool] = False
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         cores = usable(cores, integer=integer)

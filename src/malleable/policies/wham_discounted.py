@@ -66,6 +66,7 @@ class Outlook(NamedTuple):
 class WhamDiscounted(Policy):
     """WHAM that expects shortages to end: low-value jobs may wait; `alpha` replaces its rule for the rate."""
 
+    blocking: ClassVar[bool] = False
     alpha: Positive | None = None
 
     alternatives: ClassVar[dict[str, Any]] = {"discount": ("alpha", positive("discount"))}

@@ -9,7 +9,7 @@ total ≤ n" literally would leave up to N_i − 1 cores idle.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from malleable.engine.abi import JobProgram
 from malleable.policies._market_groups import market_jobs_table
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class WhamInteger(Wham):
     """WHAM that gives whole cores only."""
+
+    whole_cores: ClassVar[bool] = True
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = True) -> Allocation:  # noqa: ARG002
         return super().allocate(jobs, cores, integer=True)

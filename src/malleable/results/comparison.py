@@ -151,6 +151,8 @@ def paired_difference(result: Result, baseline: Result, *, controls: bool = True
         confidence=result.confidence,
         controls=controls,
     )
+    if not (math.isfinite(result.cost.half_width) and math.isfinite(baseline.cost.half_width)):
+        found = Estimate(found.mean)  # what is too short for an interval is so for a difference
     return Difference(
         result.cores, result.policy, baseline.policy, found.mean, found.low, found.high, result.load
     )

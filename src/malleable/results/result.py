@@ -40,6 +40,7 @@ class Status(StrEnum):
     COMPLETE = "complete"
     INTERRUPTED = "interrupted"
     NOT_REACHED = "precision not reached"
+    TOO_SHORT = "too short"
     UNSTABLE = "finite horizon (unstable)"
 
 
@@ -60,6 +61,7 @@ class Result:
     cost: Estimate
     """Mean holding cost per job."""
     bound: float | None
+    """V*, below which no policy lies; None where the load is infeasible."""
     utilisation: float
     effective_load: float
     overload: float
@@ -79,6 +81,14 @@ class Result:
     """The relative half-width asked for."""
     warmup_given: int | None = None
     """Jobs to leave out of each replication, when not left to MSER-5."""
+    bound_tight: float | None = None
+    """The tightest bound known for the policy, to which `gap` is measured."""
+    bound_name: str | None = None
+    """What that bound assumes."""
+    whole_cores: bool = False
+    """Whether the policy gives whole cores only."""
+    blocking: bool = False
+    """Whether large jobs can keep others waiting under the policy."""
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
     records: tuple[Records, ...] = field(default=(), repr=False)
     """What it was made from, one for each replication, if kept."""
@@ -90,8 +100,8 @@ class Result:
 
     @property
     def gap(self) -> float | None:
-        """By which share the cost lies above the lower bound."""
-        return None if self.bound is None else self.cost.mean / self.bound - 1.0
+        """By which share the cost lies above the tightest lower bound known."""
+        return None if self.bound_tight is None else self.cost.mean / self.bound_tight - 1.0
 
     @property
     def events_per_second(self) -> float | None:
@@ -146,6 +156,10 @@ class Result:
             "events": self.events,
             "seconds": self.seconds,
             "versions": dict(self.versions),
+            "bound_tight": self.bound_tight,
+            "bound_name": self.bound_name,
+            "whole_cores": self.whole_cores,
+            "blocking": self.blocking,
         }
 
     def document(self) -> dict[str, Any]:
@@ -167,6 +181,11 @@ class Result:
             classes=tuple(map(ClassResult.from_dict, document["classes"])),
             notes=tuple(document["notes"]),
             controls=Controls(controls["number"], controls["variance_reduction"]),
+            # Files from before there was a tighter bound have V* alone.
+            bound_tight=document.get("bound_tight", document["bound"]),
+            bound_name=document.get("bound_name"),
+            whole_cores=document.get("whole_cores", False),
+            blocking=document.get("blocking", False),
             records=records,
         )
 
@@ -202,7 +221,10 @@ class Result:
     __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
-        beside = "no bound" if self.gap is None else f"{self.gap:.2%} above the bound {self.bound:.6g}"
+        beside = "no bound"
+        if self.gap is not None:
+            side = "above" if self.gap >= 0.0 else "below"
+            beside = f"{abs(self.gap):.2%} {side} the bound {self.bound_tight:.6g}"
         text = f"{self.policy} on {self.cores:g} cores at load {self.load:.4g}: cost {self.cost}, {beside}"
         ending = "" if self.status == Status.COMPLETE and self.stable else f" [{self.status}]"
         return f"{text}{ending}"

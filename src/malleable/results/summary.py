@@ -14,6 +14,7 @@ from malleable.errors import InfeasibleError
 from malleable.model import checked_cores
 from malleable.results.class_result import ClassResult
 from malleable.results.errors import ResultError
+from malleable.results.notes import Doubts
 from malleable.results.result import Result, Status
 from malleable.statistics import (
     Estimate,
@@ -23,6 +24,7 @@ from malleable.statistics import (
     Warmup,
     estimate,
     find_warmup,
+    length,
     percentiles,
     reached,
     stability,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from malleable.engine.records import Records
     from malleable.model import Workload
+    from malleable.theory.relaxed import Bound
 
 
 def summarise(
@@ -54,19 +57,28 @@ def summarise(
     controls: bool = True,
     keep_records: bool = True,
     versions: Mapping[str, str] | None = None,
+    whole_cores: bool = False,
+    blocking: bool = False,
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
     `warmup` is in jobs, out of each run; MSER-5 finds it when it is None. `controls=False` is for jobs that
     were not drawn from the workload's laws, such as a trace. `status` is how the run ended as far as the
-    caller knows; a run that turns out unstable or short of `precision` is labelled so here.
+    caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` and
+    `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
+    tails.
     """
     cores = checked_cores(cores)
+    lowest, steady = _bound(workload, cores)
+    tight, name, long = None, None, None
+    if lowest is not None:
+        tight, name = lowest.tightest(whole_cores=whole_cores)
+        long = length(workload, cores, sum(c.jobs for c in lowest.classes), jobs, len(runs))
+        steady = stability(runs, far_too_short=long.refused)
     left_out = find_warmup(runs, workload, warmup)
-    estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls)
+    estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls, length=long)
     sums = totals(runs, left_out.cuts, workload, cores)
-    lower, steady = _bound(workload, cores)
-    steady = steady if not steady.stable else stability(runs)
+    doubts = Doubts(workload, left_out, estimates, sums, steady, long, tight, blocking, controls)
     return Result(
         policy=policy,
         workload=workload,
@@ -76,7 +88,11 @@ def summarise(
         jobs=jobs,
         warmup=left_out.jobs,
         cost=estimates.cost,
-        bound=lower,
+        bound=None if lowest is None else lowest.bound,
+        bound_tight=tight,
+        bound_name=name,
+        whole_cores=whole_cores,
+        blocking=blocking,
         utilisation=sums.utilisation,
         effective_load=sums.effective_load,
         overload=sums.overload,
@@ -85,7 +101,7 @@ def summarise(
         seconds=seconds,
         stable=steady.stable,
         status=_status(status, steady, estimates.cost, precision),
-        notes=_notes(workload, left_out, estimates, sums, steady),
+        notes=doubts.notes(),
         replications=len(runs),
         confidence=confidence,
         batches=estimates.batches,
@@ -129,6 +145,8 @@ def merge(results: Iterable[Result]) -> Result:
         status=_joint_status(results),
         precision=first.precision,
         versions=first.versions,
+        whole_cores=first.whole_cores,
+        blocking=first.blocking,
     )
 
 
@@ -144,11 +162,11 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
-def _bound(workload: Workload, cores: float) -> tuple[float | None, Stability]:
+def _bound(workload: Workload, cores: float) -> tuple[Bound | None, Stability]:
     from malleable.theory.relaxed import bound  # noqa: PLC0415 - the market is only needed here
 
     try:
-        return bound(workload, cores).bound, Stability(stable=True)
+        return bound(workload, cores), Stability(stable=True)
     except InfeasibleError as error:
         return None, Stability(stable=False, reason=error.problem)
 
@@ -181,6 +199,8 @@ def _status(given: str, steady: Stability, cost: Estimate, precision: float | No
         return given
     if not steady.stable:
         return Status.UNSTABLE
+    if steady.reason:
+        return Status.TOO_SHORT
     return Status.COMPLETE if reached(cost, precision) else Status.NOT_REACHED
 
 
@@ -188,19 +208,3 @@ def _joint_status(results: Sequence[Result]) -> str:
     """Only what the records cannot tell is carried over: that somebody stopped a run."""
     stopped = any(result.status == Status.INTERRUPTED for result in results)
     return Status.INTERRUPTED if stopped else Status.COMPLETE
-
-
-def _notes(
-    workload: Workload, left_out: Warmup, estimates: Estimates, sums: Totals, steady: Stability
-) -> tuple[str, ...]:
-    notes = [steady.reason] if steady.reason else []
-    if not left_out.converging:
-        notes.append("the warm-up does not end within the first half of the run; run more jobs")
-    if estimates.correlated:
-        notes.append("batches are correlated, so intervals may be too short; run more jobs")
-    if estimates.batches < 2:
-        notes.append("too few jobs for an interval; run more jobs")
-    unseen = [name for name, left in zip(workload.class_names, sums.departures, strict=True) if not left]
-    if unseen:
-        notes.append(f"no job of {', '.join(unseen)} has left, and the cost does not count them")
-    return tuple(notes)

@@ -1,4 +1,4 @@
-"""From records to numbers: warm-up, estimates with intervals, differences, percentiles, stability.
+"""From records to numbers: warm-up, length, estimates with intervals, differences, percentiles, stability.
 
 Everything here is made from `Records` and the `Workload` alone, so simulation, replay and live runs share
 it. One idea a module; the names below are what the rest of the library uses.
@@ -11,6 +11,8 @@ from malleable.statistics.estimates import estimate as estimate
 from malleable.statistics.intervals import Controls as Controls
 from malleable.statistics.intervals import Estimate as Estimate
 from malleable.statistics.intervals import reached as reached
+from malleable.statistics.length import Length as Length
+from malleable.statistics.length import length as length
 from malleable.statistics.percentiles import Percentiles as Percentiles
 from malleable.statistics.percentiles import percentiles as percentiles
 from malleable.statistics.stability import Stability as Stability

@@ -1,9 +1,11 @@
 """Cost and response times with intervals, and paired differences between two runs on the same jobs.
 
 Control variates are used only where they pay: the set of controls with the shortest interval for the cost,
-its loss of degrees of freedom included, if that interval is at least 5 % shorter than without controls and
-every control has four batches. The same regression then serves all classes, and because least squares is
-linear the cost still is the weighted sum of the response times.
+its loss of degrees of freedom included, if that interval is at least 5 % shorter than without controls,
+every control has four batches, and what they leave unexplained is not skewed. (Where jobs hardly ever wait,
+sizes explain everything but the rare waits, and an interval from these few covers too little.) The same
+regression then serves all classes, and because least squares is linear the cost still is the weighted sum of
+the response times.
 
 Two runs on the same jobs share most of their noise. Their records cover the same stretches, so the
 difference of influence values, batch by batch, gives the difference of costs its own, much shorter interval.
@@ -19,7 +21,7 @@ import numpy as np
 
 from malleable.errors import ParameterError
 from malleable.spec import OpenFraction, validate
-from malleable.statistics.intervals import Basis, Controls, Estimate, fit
+from malleable.statistics.intervals import Basis, Controls, Estimate, fit, skewness
 from malleable.statistics.sampling import Sample, sample, settled
 from malleable.statistics.warmup import find_warmup
 
@@ -28,12 +30,18 @@ if TYPE_CHECKING:
 
     from malleable.engine.records import Records
     from malleable.model import Workload
+    from malleable.statistics.length import Length
     from malleable.statistics.warmup import Warmup
 
 PAYS = 0.95
 """Controls must shorten the interval to this share of the plain one."""
+SHORT_PAYS, SHORT_MOST = 0.5, 0.1
+"""In a run that is not long they must at least halve it: near a load of 1 they help little and mislead. Nor
+may they take off more than nine tenths: what such a run has not seen, as rare waits, they cannot explain."""
 BATCHES_PER_CONTROL = 4
 """Fewer, and the regression fits noise."""
+TAME = 1.5
+"""Skewness of what controls leave over, up to which they are used; 40 normal batches exceed it never."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,13 @@ class Estimates:
     correlated: bool
     """Whether even the longest batches are correlated, so that the intervals may be too short."""
     controls: Controls
+    dominated: float
+    """The largest share of the variance of the cost that comes from a single batch."""
+
+    def refused(self) -> Estimates:
+        """The same means without intervals."""
+        means = tuple(Estimate(one.mean) for one in self.response_times)
+        return replace(self, cost=Estimate(self.cost.mean), response_times=means)
 
 
 def estimate(
@@ -55,11 +70,19 @@ def estimate(
     *,
     confidence: float = 0.95,
     controls: bool = True,
+    length: Length | None = None,
 ) -> Estimates:
-    """Estimate the cost from one run by batches, or from several independent replications."""
+    """Estimate the cost from one run by batches, or from several independent replications.
+
+    In a run that is not long by its `length` controls have to earn more, and intervals are corrected for
+    skewness; one that is far too short gets none.
+    """
     checked_confidence(confidence)
     chosen = settled(partial(sample, runs, warmup.cuts, workload), len(runs))
-    return _estimates(chosen, confidence, controls=controls)
+    if length is None or length.plenty:
+        return _estimates(chosen, confidence, controls=controls)
+    found = _estimates(chosen, confidence, controls=controls, skewed=True)
+    return found.refused() if length.refused else found
 
 
 def difference(
@@ -93,25 +116,32 @@ def checked_confidence(confidence: float) -> float:
         raise error.within("confidence") from None
 
 
-def _estimates(chosen: Sample, confidence: float, *, controls: bool) -> Estimates:
+def _estimates(chosen: Sample, confidence: float, *, controls: bool, skewed: bool = False) -> Estimates:
     none = Basis(np.zeros((chosen.batches, 0)), np.zeros(0))
     basis = none
-    plain = best = _cost(chosen, none, confidence)
+    plain = best = _cost(chosen, none, confidence, skewed=skewed)
+    most, least = (SHORT_MOST, SHORT_PAYS) if skewed else (0.0, PAYS)
     for candidate in chosen.controls if controls else ():
         trial = Basis.of(candidate)
         if 0 < BATCHES_PER_CONTROL * trial.size <= chosen.batches:
-            narrowed = _cost(chosen, trial, confidence)
-            if narrowed.half_width < min(PAYS * plain.half_width, best.half_width):
+            narrowed = _cost(chosen, trial, confidence, skewed=skewed)
+            shorter = narrowed.half_width < min(least * plain.half_width, best.half_width)
+            shorter &= narrowed.half_width >= most * plain.half_width
+            if shorter and abs(skewness(trial.rest(chosen.influence[:, 0]))) <= TAME:
                 basis, best = trial, narrowed
     gain = (plain.half_width / best.half_width) ** 2 if basis.size and best.half_width else 1.0
     columns = zip(chosen.points[1:], chosen.influence.T[1:], strict=True)
-    fits = (fit(float(p), z, basis, confidence, independent=chosen.independent) for p, z in columns)
-    return Estimates(best, tuple(fits), chosen.batches, chosen.correlated, Controls(basis.size, gain))
+    fits = tuple(
+        fit(float(p), z, basis, confidence, independent=chosen.independent, skewed=skewed) for p, z in columns
+    )
+    used, squares = Controls(basis.size, gain), chosen.influence[:, 0] ** 2
+    largest = float(squares.max() / total) if (total := float(squares.sum())) > 0.0 else 0.0
+    return Estimates(best, fits, chosen.batches, chosen.correlated, used, largest)
 
 
-def _cost(chosen: Sample, basis: Basis, confidence: float) -> Estimate:
+def _cost(chosen: Sample, basis: Basis, confidence: float, *, skewed: bool = False) -> Estimate:
     point, influence = float(chosen.points[0]), chosen.influence[:, 0]
-    return fit(point, influence, basis, confidence, independent=chosen.independent)
+    return fit(point, influence, basis, confidence, independent=chosen.independent, skewed=skewed)
 
 
 def _paired(runs: Sequence[Records], baseline: Sequence[Records]) -> list[tuple[Records, Records]]:

@@ -32,6 +32,8 @@ class Totals:
     effective_load: float
     overload: float
     departures: FloatArray
+    work: FloatArray
+    """Summed sizes of the jobs that left."""
     present: FloatArray
     """Mean number of jobs present."""
     slowdown: FloatArray
@@ -53,6 +55,7 @@ def totals(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cor
         effective_load=float(ratio(used, total("work").sum())) * workload.load(cores),
         overload=float(ratio(total("overload"), time)),
         departures=departures,
+        work=total("work"),
         present=ratio(area, time),
         slowdown=ratio(total("slowdown"), departures),
         little=ratio(area - total("response"), total("response")),

@@ -9,6 +9,9 @@ a concave maximisation (FW-Relax of the paper, by its dual, which needs neither 
 derivatives). At the best price l* the core-time used is n: Σ load_i k_i/s_i(k_i) = n. Where two widths tie
 at l*, work is split between them; the reported width is their average over time, which lies on the chord.
 One more core saves l* of holding cost per unit of time, dV*/dn = −l*/λ.
+
+Two restrictions make the bound tighter, and each holds for whoever keeps to it: no job is ever on more than n
+cores (every policy), and jobs get whole cores only (policies that say so, `Policy.whole_cores`).
 """
 
 from __future__ import annotations
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 """A load this close to 1 counts as 1."""
+
+
+CAPPED = "V*, no job above n cores"
+WHOLE = "V*, whole cores, no job above n"
+"""What results call the bounds that they are compared with."""
 
 
 class ClassBound(NamedTuple):
@@ -49,7 +57,7 @@ class Bound:
     bound_capped: float
     """The tighter bound that no job may use more than n cores."""
     bound_integer: float
-    """The bound for policies that give whole cores only."""
+    """The tighter still that, besides, jobs get whole cores only."""
     price: float
     """l*: what one more core saves per unit of time."""
     effective_load: float
@@ -63,6 +71,10 @@ class Bound:
     def widths(self) -> FloatArray:
         """k_i*, cores for each job of class i."""
         return np.array([c.cores for c in self.classes])
+
+    def tightest(self, *, whole_cores: bool) -> tuple[float, str]:
+        """The highest bound that a policy is known to obey, and its name."""
+        return (self.bound_integer, WHOLE) if whole_cores else (self.bound_capped, CAPPED)
 
     @property
     def core_value(self) -> float:
@@ -142,11 +154,11 @@ def _least_cores(workload: Workload, buyers: Buyers) -> float:
 
 
 def _enough(workload: Workload, cores: float) -> float:
-    """The next whole n that suffices, with no job on more than n cores and on whole cores alike."""
+    """The next whole n that suffices, with no job on more than n cores, real or whole."""
     n = needed = np.floor(cores)
     while n * (1.0 - ROUNDING) <= needed < np.inf:
         n = max(n + 1.0, np.floor(needed * (1.0 + 2.0 * ROUNDING)) + 1.0)
-        capped, whole = _buyers(workload, n), _buyers(workload, UNLIMITED, integer=True)
+        capped, whole = _buyers(workload, n), _buyers(workload, n, integer=True)
         needed = max(_least_cores(workload, capped), _least_cores(workload, whole))
     return float(max(n, needed))
 
@@ -161,7 +173,7 @@ def bound(workload: Workload, cores: float) -> Bound:
     try:
         free = relax(workload, _buyers(workload, UNLIMITED), cores)
         capped = relax(workload, _buyers(workload, cores), cores)
-        whole = relax(workload, _buyers(workload, UNLIMITED, integer=True), cores)
+        whole = relax(workload, _buyers(workload, cores, integer=True), cores)
     except InfeasibleError as error:
         hint = f"at these arrival rates use at least {_enough(workload, cores):.15g} cores"
         raise InfeasibleError(error.problem, hint) from None
@@ -171,8 +183,9 @@ def bound(workload: Workload, cores: float) -> Bound:
         cores=cores,
         load=workload.load(cores),
         bound=free.value,
-        bound_capped=capped.value,
-        bound_integer=whole.value,
+        # Each has fewer choices than the one before it; only rounding can say otherwise.
+        bound_capped=max(free.value, capped.value),
+        bound_integer=max(free.value, capped.value, whole.value),
         price=free.price,
         effective_load=float(workload.loads @ free.usages) / cores,
         classes=tuple(ClassBound(name, *map(float, numbers)) for name, *numbers in classes),
