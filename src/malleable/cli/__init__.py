@@ -21,9 +21,12 @@ def main() -> None:
     """Run the command line; errors of ours become one line and a hint."""
     _streams.prepare()
     _signals.listen()
-    from malleable.cli._verbs import run
+    try:
+        from malleable.cli._verbs import run
 
-    run()
+        run()
+    finally:
+        _signals.ignore()
 
 
 def __getattr__(name: str) -> Any:

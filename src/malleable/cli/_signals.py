@@ -85,6 +85,16 @@ def take_over() -> None:
                 signal.signal(signum, _leave_it_to_the_thread)
 
 
+def ignore() -> None:
+    """Listen no more: the command is over, and what Python does on its way out is not worth stopping.
+
+    Python takes handlers away before it ends, and a signal would change the exit status in the last moment.
+    """
+    if _State.listening:
+        for signum in _signals():
+            signal.signal(signum, signal.SIG_IGN)
+
+
 def _signals() -> list[signal.Signals]:
     return [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
 
