@@ -74,7 +74,7 @@ class TestRelaxation:
 
     def test_squares(self):
         """Exponential sizes show their squares at once (κ = 6), a Pareto tail of shape 2.2 never."""
-        assert jobs_for_squares(one_class(EXPONENTIAL)) == pytest.approx(180.0)
+        assert jobs_for_squares(one_class(EXPONENTIAL)) == pytest.approx(600.0)
         assert jobs_for_squares(one_class({"kind": "pareto", "shape": 2.2, "mean": 1.0})) == math.inf
 
 

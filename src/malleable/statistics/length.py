@@ -33,7 +33,7 @@ RELAXATIONS = 100.0
 """Relaxation times that an interval needs."""
 FILLINGS = 20.0
 """Times the jobs present that it needs besides."""
-SQUARES = 30.0
+SQUARES = 100.0
 """Times κ that it needs where jobs wait for large ones."""
 REFUSED = 0.1
 """Below this share of what it needs, there is no interval."""
