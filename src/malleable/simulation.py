@@ -22,6 +22,7 @@ from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.spreading import spread
 from malleable.statistics import reached
+from malleable.theory.relaxed import check_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -252,6 +253,15 @@ def _replicated(task: Task) -> list[Task]:
     return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
 
 
+def _check_load(workload: Workload, cores: float) -> None:
+    """Refuse work that no policy can keep up with; what one policy cannot do, its run will show."""
+    try:
+        check_cores(workload, cores)
+    except InfeasibleError as error:
+        hint = f"{error.hint}, or --allow-unstable (allow_unstable=True) for a finite horizon"
+        raise InfeasibleError(error.problem, hint) from None
+
+
 def _task(
     workload: Workload | str | Path, cores: float, policy: Any, load: float | None, settings: Settings
 ) -> Task:
@@ -260,12 +270,8 @@ def _task(
     if n != math.floor(n):
         raise ParameterError(f"the simulator needs a whole number of cores, got {cores!r}")
     described = (workload if isinstance(workload, Workload) else load_workload(workload)).at(n, load)
-    if not settings.allow_unstable and described.load(n) >= 1.0:
-        least = math.floor(described.total_load) + 1
-        raise InfeasibleError(
-            f"load {described.load(n):.4g}: work for {described.total_load:.4g} of {n:g} cores arrives",
-            f"use at least {least} cores, or --allow-unstable (allow_unstable=True) for a finite horizon",
-        )
+    if not settings.allow_unstable:
+        _check_load(described, n)
     chosen = Policy.of(policy)
     label = policy if isinstance(policy, str) else getattr(policy, "__name__", chosen.kind.replace("_", "-"))
     with naming(chosen, label):

@@ -16,6 +16,7 @@ from scipy.integrate import solve_ivp
 
 from malleable.contracts import FloatArray
 from malleable.errors import MalleableError, ParameterError
+from malleable.theory.relaxed import least_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -123,7 +124,7 @@ def study(
     """Follow trajectories from many starts until they arrive or time is up."""
     length = float(np.linalg.norm(target))
     # Long enough for a deviation to fall by 1e-8, and for the work of a full system to be done.
-    spare = fluid.cores - fluid.workload.total_load
+    spare = fluid.cores - least_cores(fluid.workload, fluid.buyers)
     drain = fluid.cores * float(fluid.workload.mean_sizes.max()) / spare
     time = drain if slowest >= 0.0 else 20.0 / -slowest
     converged = left = 0

@@ -136,7 +136,15 @@ def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
         )
 
 
-def _least_cores(workload: Workload, buyers: Buyers) -> float:
+def check_cores(workload: Workload, cores: float) -> None:
+    """Whether the cores can do this work at all, with no job on more than there are."""
+    try:
+        check_feasible(workload, _buyers(workload, cores), cores)
+    except InfeasibleError as error:
+        raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
+
+
+def least_cores(workload: Workload, buyers: Buyers) -> float:
     """The cores that the arriving work keeps busy when every job runs on its most efficient width."""
     return float(workload.loads @ (buyers.least / buyers.speedups(buyers.least)))
 
@@ -147,8 +155,12 @@ def _enough(workload: Workload, cores: float) -> float:
     while n * (1.0 - ROUNDING) <= needed < np.inf:
         n = max(n + 1.0, np.floor(needed * (1.0 + 2.0 * ROUNDING)) + 1.0)
         capped, whole = _buyers(workload, n), _buyers(workload, UNLIMITED, integer=True)
-        needed = max(_least_cores(workload, capped), _least_cores(workload, whole))
+        needed = max(least_cores(workload, capped), least_cores(workload, whole))
     return float(max(n, needed))
+
+
+def _what_suffices(workload: Workload, cores: float) -> str:
+    return f"at these arrival rates use at least {_enough(workload, cores):.15g} cores"
 
 
 def _buyers(workload: Workload, cap: float, *, integer: bool = False) -> WhittleBuyers:
@@ -163,8 +175,7 @@ def bound(workload: Workload, cores: float) -> Bound:
         capped = relax(workload, _buyers(workload, cores), cores)
         whole = relax(workload, _buyers(workload, UNLIMITED, integer=True), cores)
     except InfeasibleError as error:
-        hint = f"at these arrival rates use at least {_enough(workload, cores):.15g} cores"
-        raise InfeasibleError(error.problem, hint) from None
+        raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
     responses = workload.mean_sizes * free.durations
     classes = zip(workload.class_names, free.widths, responses, workload.rates * responses, strict=True)
     return Bound(
