@@ -14,7 +14,7 @@ FEW = {"jobs": 20_000, "seed": 1}
 
 
 def super_linear(load, cores=8):
-    """One class that is three times as fast on two cores: on these, work of load 1.2 keeps .8 of them busy."""
+    """One class that is three times as fast on two cores: so, load 1.2 keeps .8 of the cores busy."""
     table = {"kind": "table", "cores": [1.0, 2.0, 8.0], "speedup": [1.0, 3.0, 4.0]}
     return Workload.from_dict({"classes": [gen.job_class("fast", 1.0, 1.0, table, 1.0)]}).at(cores, load)
 

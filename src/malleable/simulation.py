@@ -8,6 +8,7 @@ was done is returned, labelled for what it is. Replications and sweeps are sprea
 from __future__ import annotations
 
 import math
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from malleable.contracts import Policy
 from malleable.engine.run import Outcome, Run
-from malleable.errors import InfeasibleError, MalleableError, ParameterError, PolicyError, PolicyRaisedError
+from malleable.errors import (
+    InfeasibleError,
+    MalleableError,
+    ParameterError,
+    PolicyError,
+    PolicyRaisedError,
+    UnsupportedError,
+)
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
@@ -36,6 +44,8 @@ MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 FIRST_STAGE = 1 << 17
 GROWTH = 1.5
+CLOCK = 100.0 * sys.float_info.epsilon
+"""Share of the time on the clock that a job must take to be timed to a hundredth."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +272,19 @@ def _check_load(workload: Workload, cores: float) -> None:
         raise InfeasibleError(error.problem, hint) from None
 
 
+def _check_clock(workload: Workload, cores: float, jobs: int) -> None:
+    """Refuse a run so long that its clock of 16 digits cannot tell when a job ends from when it came."""
+    length = jobs / workload.total_rate
+    fastest = [float(s(min(cores, float(s.peak)))) for s in workload.speedups]
+    services = float(workload.rates @ (workload.mean_sizes / fastest)) / workload.total_rate
+    if not length * CLOCK < services:
+        raise UnsupportedError(
+            f"at a load of {workload.load(cores):.2g} {jobs} jobs take {length / services:.2g} times as long "
+            "as one, beyond the digits of a clock",
+            "use a higher load, or fewer jobs; `malleable bound` has an answer at any load",
+        )
+
+
 def _task(
     workload: Workload | str | Path, cores: float, policy: Any, load: float | None, settings: Settings
 ) -> Task:
@@ -272,6 +295,7 @@ def _task(
     described = (workload if isinstance(workload, Workload) else load_workload(workload)).at(n, load)
     if not settings.allow_unstable:
         _check_load(described, n)
+    _check_clock(described, n, settings.most_jobs)
     chosen = Policy.of(policy)
     label = policy if isinstance(policy, str) else getattr(policy, "__name__", chosen.kind.replace("_", "-"))
     with naming(chosen, label):

@@ -32,11 +32,12 @@ from malleable import catalog
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.market import Clearing, clear
+from malleable.theory.phases import size_phases
 from malleable.theory.relaxed import Relaxation, relax
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Policy
-    from malleable.model import JobClass, Workload
+    from malleable.model import Workload
 
 TIE = 1e-6
 """Relative distance of two widths on sale at one price, above which the price is a jump of the demand."""
@@ -45,6 +46,8 @@ NEARBY = 1e-4
 STEPS, FOLLOWED = 8, 1e-11
 """Secant steps that may be spent on following the price, and the relative error that ends them."""
 LARGE, TINY = 1e3, 1e-300
+FEWEST = 1e-9
+"""Jobs a core below which the system is empty for all purposes, and prices beyond all digits."""
 
 
 class FixedPoint(NamedTuple):
@@ -77,7 +80,7 @@ class Fluid:
     def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
         self.workload, self.policy, self.cores = workload, policy, checked_cores(cores)
         self.buyers = policy.buyers(workload)
-        laws = [_phases(job_class) for job_class in workload.classes]
+        laws = [size_phases(job_class, "fluid equation") for job_class in workload.classes]
         lengths = [len(p) for p, _ in laws]
         self.owner = np.repeat(np.arange(len(laws)), lengths)
         """The class of each phase."""
@@ -199,6 +202,12 @@ class Fluid:
         work = np.linalg.solve(-self.generator.T, self.arrivals)
         state = work * relaxed.durations[self.owner]
         jobs = self.by_class(state)
+        total = float(jobs.sum())
+        if total < FEWEST * self.cores:
+            raise UnsupportedError(
+                f"with {total:.2g} jobs present on {self.cores:g} cores there is no limit of many",
+                "use a higher load; `malleable bound` has an answer at any",
+            )
         market = clear(self._bought, jobs, self.cores, relaxed.price) if relaxed.price else self.market(jobs)
         cost = float(self.workload.holding_costs @ jobs) / self.workload.total_rate
         return FixedPoint(state, jobs, relaxed.widths, relaxed.price, cost, market)
@@ -225,13 +234,3 @@ def price_gradients(jobs: FloatArray, cores: FloatArray) -> tuple[FloatArray, Fl
     first = -g / G1
     mixed = np.outer(g1, first)
     return first, -(mixed + mixed.T + G2 * np.outer(first, first)) / G1
-
-
-def _phases(job_class: JobClass) -> tuple[FloatArray, FloatArray]:
-    law = job_class.size.phase_type()
-    if law is None:
-        raise UnsupportedError(
-            f"class {job_class.name!r}: {job_class.size.kind} sizes have no phases, so no fluid equation",
-            "use exponential, erlang, hyperexponential or phase_type sizes with the same moments",
-        )
-    return law
