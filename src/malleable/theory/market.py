@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable.hull import is_straight
 from malleable.roots import last_bracket
 from malleable.speedups._numeric import NumericSpeedup
 from malleable.speedups._stack import Stack
@@ -33,6 +34,10 @@ FREE, PROHIBITIVE = 1e-280, 1e280
 """Prices beyond which demand is taken to have reached its limits."""
 ENORMOUS = 1e100
 """Cores that stand for infinitely many, so that differences remain numbers."""
+SAME = 1e-9
+"""Relative difference of values that is rounding."""
+MANY = 2.0**20
+"""How far a family from elsewhere is looked at for dents, where it has no limit of its own."""
 WIDEST = 1e64
 """The longest step in the search for a bracket around the price."""
 
@@ -106,18 +111,43 @@ class Buyers(ABC):
 
     def next_widths(self, widths: FloatArray) -> FloatArray:
         """The next width above each that some price selects; the same width where there is none."""
-        wider = np.minimum(widths + 1.0, self.most)
+        wider = np.where(widths < self.least, self.least, np.minimum(widths + 1.0, self.most))
         for group in np.flatnonzero(~self.speedups.concave):
             wider[group] = self.next_width(int(group), float(widths[group]))
         return np.maximum(wider, widths)
 
     def next_width(self, group: int, width: float) -> float:
         """The same for one group."""
+        if width < self.least[group]:
+            return float(self.least[group])
         speedup = self.speedups.members[group]
-        if not speedup.concave and isinstance(speedup, Table):
+        if not speedup.concave and isinstance(speedup, Table | NumericSpeedup):
             wider = speedup.pricing.widths[speedup.pricing.widths > width]
             return float(wider[0]) if len(wider) else width
         return max(min(width + 1.0, float(self.most[group])), width)
+
+    def is_straight(self, group: int, low: float, high: float) -> bool:
+        """Whether a job of the group gets on between two widths as if they were mixed: on the chord."""
+        speedup = self.speedups.members[group]
+        return speedup.concave or is_straight(*_corners(speedup), low, high)
+
+    def best_part(self, group: int, width: float, spare: float) -> tuple[float, float]:
+        """Where the next width is too far: the most valuable one within reach, its value first.
+
+        Among corners of one value the widest counts; the width itself where nothing is gained.
+        """
+        speedup = self.speedups.members[group]
+        reach = min(width + spare, float(self.most[group]))
+        corners = np.zeros(0) if speedup.concave else _corners(speedup)[0]
+        wider = np.append(corners[(corners > width) & (corners < reach)], reach)
+        speed, faster = float(speedup(width)), speedup(wider)
+        gains = (faster > speed) & (wider > width)
+        if not gains.any():
+            return -np.inf, width
+        wider, faster = wider[gains], faster[gains]
+        values = self.step_value(self.weights[group], width, wider, speed, faster)
+        best = float(values.max())
+        return best, float(wider[values >= best * (1.0 - SAME)][-1])
 
     def edge_values(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The price below which a job of each group prefers `high` to `low` cores."""
@@ -267,6 +297,17 @@ def _better_integer(width: FloatArray, cap: float, merit: Callable[[FloatArray],
     down, up = np.floor(finite), np.minimum(np.ceil(finite), np.floor(cap))
     better = merit(up) >= merit(down)
     return np.where(np.isfinite(width), np.where(better, up, down), width)
+
+
+def _corners(speedup: Speedup) -> tuple[FloatArray, FloatArray]:
+    """Widths and speeds of what is known of a speedup that is not concave."""
+    if isinstance(speedup, Table):
+        return speedup.points
+    if isinstance(speedup, NumericSpeedup):
+        return speedup.grid
+    limit = float(min(speedup.peak, MANY))
+    widths = np.unique(np.append(np.geomspace(1.0, limit, 257), limit))
+    return widths, speedup(widths)
 
 
 def _on_integers(speedup: Speedup, cap: float) -> Speedup:
