@@ -30,6 +30,7 @@ from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.spreading import spread
 from malleable.statistics import reached
+from malleable.theory.market import cost_unit
 from malleable.theory.relaxed import check_cores
 
 if TYPE_CHECKING:
@@ -272,8 +273,14 @@ def _check_load(workload: Workload, cores: float) -> None:
         raise InfeasibleError(error.problem, hint) from None
 
 
-def _check_clock(workload: Workload, cores: float, jobs: int) -> None:
-    """Refuse a run so long that its clock of 16 digits cannot tell when a job ends from when it came."""
+def _check_numbers(workload: Workload, cores: float, jobs: int) -> None:
+    """Refuse costs whose squares are no numbers, and a run so long that its clock cannot time a job."""
+    if cost_unit(workload.holding_costs) != 1.0:
+        low, high = workload.holding_costs.min(), workload.holding_costs.max()
+        raise UnsupportedError(
+            f"holding costs from {low:.4g} to {high:.4g} leave no room for the variance of a cost",
+            "choose another unit of cost",
+        )
     length = jobs / workload.total_rate
     fastest = [float(s(min(cores, float(s.peak)))) for s in workload.speedups]
     services = float(workload.rates @ (workload.mean_sizes / fastest)) / workload.total_rate
@@ -295,7 +302,7 @@ def _task(
     described = (workload if isinstance(workload, Workload) else load_workload(workload)).at(n, load)
     if not settings.allow_unstable:
         _check_load(described, n)
-    _check_clock(described, n, settings.most_jobs)
+    _check_numbers(described, n, settings.most_jobs)
     chosen = Policy.of(policy)
     label = policy if isinstance(policy, str) else getattr(policy, "__name__", chosen.kind.replace("_", "-"))
     with naming(chosen, label):

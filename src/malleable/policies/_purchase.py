@@ -39,6 +39,11 @@ def usable(cores: float, *, integer: bool) -> float:
     return float(np.floor(cores)) if integer else cores
 
 
+def in_costs(found: Allocation, unit: float) -> Allocation:
+    """The allocation with its price in holding costs, where the market's are in multiples of a unit."""
+    return found if unit == 1.0 or found.price is None else found._replace(price=found.price * unit)
+
+
 class Groups(NamedTuple):
     """Jobs by (speedup, weight): `member[j]` is the group of job j."""
 
@@ -102,7 +107,7 @@ def share(
     # Least widths that exceed the cores by rounding are a market that clears, not one without a price.
     cleared = clear(quantity, counts, max(cores, float(counts @ np.where(present, buyers.least, 0.0))))
     tied = np.flatnonzero(cleared.high > cleared.low)
-    if not buyers.integer and all(buyers.is_straight(g, cleared.low[g], cleared.high[g]) for g in tied):
+    if not buyers.integer and all(buyers.is_straight(int(g), cleared.low[g], cleared.high[g]) for g in tied):
         out[served] = cleared.quantities[groups]
         return Allocation(out, cleared.price)
     out[served] = cleared.low[groups]

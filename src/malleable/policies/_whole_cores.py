@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 
     group: int
     base: int
-    count: int
+    jobs: int
     changes: IntArray
     losses: FloatArray
 
@@ -62,14 +62,14 @@ def best_widths(
         near = np.flatnonzero(losses < gap)
         near = near[near != base]
         kinds.append(Kind(group, base, count, near - base, losses[near]))
-    spare = cores - sum(kind.base * kind.count for kind in kinds)
+    spare = cores - sum(kind.base * kind.jobs for kind in kinds)
     found = _least_loss(kinds, spare, price, gap - ROUNDING * worth)
     if found is None:
         return None
     widths: list[list[int]] = [[] for _ in values]
     for kind, changes in zip(kinds, found, strict=True):
         widths[kind.group] += [kind.base + change for change in changes]
-        widths[kind.group] += [kind.base] * (kind.count - len(changes))
+        widths[kind.group] += [kind.base] * (kind.jobs - len(changes))
     return [np.sort(np.array(k, dtype=np.int64))[::-1] for k in widths]
 
 
@@ -105,7 +105,7 @@ def _edges(hulls: Sequence[tuple[FloatArray, FloatArray]]) -> Iterator[tuple[flo
 def _least_loss(kinds: Sequence[Kind], spare: int, price: float, limit: float) -> list[list[int]] | None:
     """The changes of some jobs of each kind with the least loss, idle cores included, if below the limit."""
     largest = max((int(np.abs(kind.changes).max()) for kind in kinds if len(kind.changes)), default=0)
-    flexible = [min(kind.count, max(2 * largest - 1, 0)) if len(kind.changes) else 0 for kind in kinds]
+    flexible = [min(kind.jobs, max(2 * largest - 1, 0)) if len(kind.changes) else 0 for kind in kinds]
     farthest = largest * (2 * largest - 1)
     down = sum(f * -min(int(kind.changes.min()), 0) for f, kind in zip(flexible, kinds, strict=True) if f)
     up = sum(f * max(int(kind.changes.max()), 0) for f, kind in zip(flexible, kinds, strict=True) if f)
@@ -136,7 +136,7 @@ def _least_loss(kinds: Sequence[Kind], spare: int, price: float, limit: float) -
 
 def _with_job(loss: FloatArray, kind: Kind) -> tuple[FloatArray, IntArray]:
     """The least loss for each change in cores with one more job, and which of its changes it takes."""
-    best, choice = loss.copy(), np.zeros(len(loss), dtype=np.int32)
+    best, choice = loss.copy(), np.zeros(len(loss), dtype=np.int64)
     for picked, (change, own) in enumerate(zip(kind.changes.tolist(), kind.losses.tolist(), strict=True), 1):
         if abs(change) >= len(loss):
             continue

@@ -33,7 +33,7 @@ from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.market import Clearing, clear
 from malleable.theory.phases import size_phases
-from malleable.theory.relaxed import Relaxation, relax
+from malleable.theory.relaxed import relax
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Policy
@@ -198,7 +198,8 @@ class Fluid:
         There Z_i = load_i/s_i(k_i), and the phases are filled in proportion to λ_i p_i (−Q_i)⁻¹.
         """
         relaxed = relax(self.workload, self.buyers, self.cores)
-        self._check_served(relaxed)
+        price = relaxed.price / self.buyers.unit
+        self._check_served(price)
         work = np.linalg.solve(-self.generator.T, self.arrivals)
         state = work * relaxed.durations[self.owner]
         jobs = self.by_class(state)
@@ -208,18 +209,18 @@ class Fluid:
                 f"with {total:.2g} jobs present on {self.cores:g} cores there is no limit of many",
                 "use a higher load; `malleable bound` has an answer at any",
             )
-        market = clear(self._bought, jobs, self.cores, relaxed.price) if relaxed.price else self.market(jobs)
+        market = clear(self._bought, jobs, self.cores, price) if price else self.market(jobs)
         cost = float(self.workload.holding_costs @ jobs) / self.workload.total_rate
         return FixedPoint(state, jobs, relaxed.widths, relaxed.price, cost, market)
 
-    def _check_served(self, relaxed: Relaxation) -> None:
+    def _check_served(self, price: float) -> None:
         """A class priced out of the market grows without bound, whatever the load."""
-        name = catalog.display("policies", self.policy.kind)
-        starved = int(np.argmax(relaxed.price / self._entry))
-        if relaxed.price > self._entry[starved] * (1.0 + 1e-12):
+        name, unit = catalog.display("policies", self.policy.kind), self.buyers.unit
+        starved = int(np.argmax(price / self._entry))
+        if price > self._entry[starved] * (1.0 + 1e-12):
             raise UnstableError(
                 f"{name} leaves class {self.workload.class_names[starved]!r} without cores: the others pay "
-                f"{relaxed.price:.4g} a core, its jobs are worth {self._entry[starved]:.4g}",
+                f"{price * unit:.4g} a core, its jobs are worth {self._entry[starved] * unit:.4g}",
                 "use wham, equal weights, more cores or a lower load",
             )
 

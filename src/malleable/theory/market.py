@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable.errors import ParameterError
 from malleable.hull import is_straight
 from malleable.roots import last_bracket
 from malleable.speedups._numeric import NumericSpeedup
@@ -34,6 +35,8 @@ FREE, PROHIBITIVE = 1e-280, 1e280
 """Prices beyond which demand is taken to have reached its limits."""
 ENORMOUS = 1e100
 """Cores that stand for infinitely many, so that differences remain numbers."""
+EXTREME = 1e100
+"""Costs up to this, and down to its inverse, leave room for the prices that they make."""
 SAME = 1e-9
 """Relative difference of values that is rounding."""
 MANY = 2.0**20
@@ -42,9 +45,26 @@ WIDEST = 1e64
 """The longest step in the search for a bracket around the price."""
 
 
+def cost_unit(weights: FloatArray) -> float:
+    """The unit in which costs lie in the middle of the numbers: 1, or a power of two where they are extreme.
+
+    Only ratios of costs matter to a market, but its prices must be numbers; a power of two costs no digits.
+    """
+    low, high = float(np.min(weights, initial=np.inf)), float(np.max(weights, initial=0.0))
+    if low >= 1.0 / EXTREME and high <= EXTREME:
+        return 1.0
+    if not high <= EXTREME**2 * low * (1.0 + SAME):
+        raise ParameterError(
+            f"holding costs from {low:.4g} to {high:.4g} are too far apart to be compared in numbers",
+            f"let them differ by a factor of at most {EXTREME**2:g}",
+        )
+    return float(2.0 ** round(0.5 * (np.log2(low) + np.log2(high))))
+
+
 class Buyers(ABC):
     """Groups of identical jobs, and the cores each job of a group wants at a price.
 
+    Weights, and so prices, are in multiples of `unit` (1 unless they are extreme, see `cost_unit`).
     `least` is the width below which nobody runs while cores are scarce (the most efficient one), `most`
     the width beyond which cores do not help. Under a `cap` no job may use more than that many cores.
     """
@@ -59,7 +79,8 @@ class Buyers(ABC):
     ) -> None:
         limited = [_on_integers(s, cap) if integer else s.capped(cap) for s in speedups]
         self.speedups = Stack(limited)
-        self.weights = np.asarray(weights, dtype=float)
+        self.unit = cost_unit(weights)
+        self.weights = np.asarray(weights, dtype=float) / self.unit
         self.integer = integer
         self.least = np.minimum(self.speedups.most_efficient, cap)
         self.most = np.minimum(self.speedups.peak, cap)

@@ -106,7 +106,7 @@ class Relaxation(NamedTuple):
 def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
     """Solve the relaxed problem when class i's jobs choose among the widths that `buyers` offers."""
     check_feasible(workload, buyers, capacity)
-    loads, costs = workload.loads, workload.holding_costs
+    loads, costs = workload.loads, workload.holding_costs / buyers.unit
 
     def per_unit_of_work(price: float) -> FloatArray:
         k = buyers.demand(price)
@@ -120,7 +120,8 @@ def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
     dual = float(loads @ phi - l * capacity) / rate
     primal = float(loads @ (costs * durations)) / rate
     overuse = max(0.0, float(loads @ usages) / capacity - 1.0)
-    return Relaxation(l, dual, durations, usages, max(abs(primal - dual) / primal, overuse))
+    residual = max(abs(primal - dual) / primal, overuse)
+    return Relaxation(l * buyers.unit, dual * buyers.unit, durations, usages, residual)
 
 
 def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
