@@ -269,7 +269,7 @@ def _check_load(workload: Workload, cores: float) -> None:
     try:
         check_cores(workload, cores)
     except InfeasibleError as error:
-        hint = f"{error.hint}, or --allow-unstable (allow_unstable=True) for a finite horizon"
+        hint = f"{error.hint}, or pass --allow-unstable (allow_unstable=True)"
         raise InfeasibleError(error.problem, hint) from None
 
 

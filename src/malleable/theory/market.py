@@ -99,11 +99,11 @@ class Buyers(ABC):
         return np.full(self.speedups.size, np.inf)
 
     @abstractmethod
-    def wish(self, price: float) -> FloatArray:
+    def wish(self, price: FloatArray | float) -> FloatArray:
         """Real-valued cores that one job of each group wants, before limits."""
 
     @abstractmethod
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         """What a job of each group minimises at this price."""
 
     @staticmethod
@@ -115,7 +115,7 @@ class Buyers(ABC):
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Demand g(l) and its first two derivatives in the price."""
 
-    def demand(self, price: float) -> FloatArray:
+    def demand(self, price: FloatArray | float) -> FloatArray:
         """Cores that one job of each group wants at this price, within its limits."""
         wish = np.clip(self.wish(price), self.least, np.minimum(self.most, ENORMOUS))
         if not self.integer:
@@ -185,10 +185,10 @@ class Buyers(ABC):
 class WhittleBuyers(Buyers):
     """Jobs that minimise (c + l·k)/s(k): holding cost plus rent, per unit of work."""
 
-    def wish(self, price: float) -> FloatArray:
+    def wish(self, price: FloatArray | float) -> FloatArray:
         return self.speedups.demand(price, self.weights)
 
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return (self.weights + price * cores) / self.speedups(cores)
 
     @staticmethod
@@ -216,10 +216,10 @@ class GreedyBuyers(Buyers):
     def entry(self) -> FloatArray:
         return self.weights * self.speedups(self.least) / self.least
 
-    def wish(self, price: float) -> FloatArray:
+    def wish(self, price: FloatArray | float) -> FloatArray:
         return self.speedups.work_demand(price, self.weights)
 
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return price * cores - self.weights * self.speedups(cores)
 
     @staticmethod
@@ -241,13 +241,14 @@ class EqualBuyers(Buyers):
     def floor(self) -> FloatArray:
         return np.zeros(self.speedups.size)
 
-    def wish(self, price: float) -> FloatArray:
-        return np.full(self.speedups.size, 1.0 / price if price > 0.0 else np.inf)
+    def wish(self, price: FloatArray | float) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.divide(1.0, price) * np.ones(self.speedups.size))
 
-    def demand(self, price: float) -> FloatArray:
+    def demand(self, price: FloatArray | float) -> FloatArray:
         return np.minimum(self.wish(price), self.most)
 
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return np.abs(cores - 1.0 / price)
 
     @staticmethod
