@@ -16,7 +16,7 @@ from malleable.theory.refined import linearise
 
 TABLE = {"kind": "table", "cores": [1.0, 2.0, 4.0, 8.0], "speedup": [1.0, 1.8, 3.0, 4.0]}
 PHASES = [
-    {"kind": "erlang", "stages": 3, "mean": 1.0},
+    {"kind": "erlang", "stages": 12, "mean": 1.0},
     {"kind": "hyperexponential", "probabilities": [0.4, 0.6], "rates": [0.5, 3.0]},
     {"kind": "exponential", "mean": 2.0},
 ]

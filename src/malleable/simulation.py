@@ -30,7 +30,7 @@ from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.spreading import spread
 from malleable.statistics import reached
-from malleable.theory.market import cost_unit
+from malleable.theory.market import EXTREME, cost_unit
 from malleable.theory.relaxed import check_cores
 
 if TYPE_CHECKING:
@@ -289,6 +289,11 @@ def _check_numbers(workload: Workload, cores: float, jobs: int) -> None:
             f"at a load of {workload.load(cores):.2g} {jobs} jobs take {length / services:.2g} times as long "
             "as one, beyond the digits of a clock",
             "use a higher load, or fewer jobs; `malleable bound` has an answer at any load",
+        )
+    if not (services > 1.0 / EXTREME and length < EXTREME):
+        raise UnsupportedError(
+            f"times from {services:.2g}, a job, to {length:.2g}, the run, leave no room for their squares",
+            "choose another unit of time",
         )
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from malleable.jobs import IntArray, Jobs
     from malleable.theory.market import Buyers
 
-MOST_VALUES = 1e7
+MOST_VALUES = 2e5
 """Speeds that may be tabulated to improve on the steps."""
 DUST = 1e-9
 """Cores below this are rounding, not capacity."""

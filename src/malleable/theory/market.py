@@ -166,20 +166,22 @@ class Buyers(ABC):
         if not gains.any():
             return -np.inf, width
         wider, faster = wider[gains], faster[gains]
-        values = self.step_value(self.weights[group], width, wider, speed, faster)
+        with np.errstate(over="ignore"):
+            values = self.step_value(self.weights[group], width, wider, speed, faster)
         best = float(values.max())
         return best, float(wider[values >= best * (1.0 - SAME)][-1])
 
     def edge_values(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The price below which a job of each group prefers `high` to `low` cores."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values = self.step_value(self.weights, low, high, self.speedups(low), self.speedups(high))
         return np.where(high > low, values, -np.inf)
 
     def edge_value(self, group: int, low: float, high: float) -> float:
         """The same for one group."""
         speedup = self.speedups.members[group]
-        return float(self.step_value(self.weights[group], low, high, speedup(low), speedup(high)))
+        with np.errstate(over="ignore"):
+            return float(self.step_value(self.weights[group], low, high, speedup(low), speedup(high)))
 
 
 class WhittleBuyers(Buyers):

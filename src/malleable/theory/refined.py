@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.theory.fluid import FixedPoint, Fluid
 
+TINY = 1e-300
 RARE = 0.01
 """Probability of overload above which the correction is not to be trusted."""
 LARGE = 0.3
@@ -113,11 +114,12 @@ def fluctuations(
 ) -> tuple[FloatArray, FloatArray]:
     """Covariance W of the counts by phase, and the shift V of their mean."""
     A, unit, T, U = linear or linearise(fluid, point)
-    units = np.outer(unit, unit)
+    # Twice by one unit: the square of a very small number may be none.
+    scatter = noise(fluid, point) / unit / unit[:, None]
     # A W + W Aᵀ = −Q becomes T Y + Y Tᵀ = −Uᵀ Q U, solved by substitution (Bartels and Stewart, 1972).
-    Y, scale, _ = linalg.lapack.dtrsyl(T, T, -(U.T @ (noise(fluid, point) / units) @ U), tranb="T")
+    Y, scale, _ = linalg.lapack.dtrsyl(T, T, -(U.T @ scatter @ U), tranb="T")
     W = U @ (scale * Y) @ U.T
-    W = 0.5 * (W + W.T) * units
+    W = 0.5 * (W + W.T) * unit * unit[:, None]
     V = -0.5 * np.linalg.solve(A, fluid.curvature(point.state, W, point.market))
     return W, np.asarray(V, dtype=float)
 
@@ -148,8 +150,13 @@ def _no_answer(fluid: Fluid, linear: Linear) -> str:
 def _overload(fluid: Fluid, mean: FloatArray, W: FloatArray) -> float:
     """P(N ≥ n), with N counted in least widths, if the counts were normal."""
     need = np.maximum(fluid.buyers.floor, 1.0)[fluid.owner]
-    spread = float(np.sqrt(need @ W @ need))
-    return float(ndtr((float(need @ mean) - fluid.cores) / spread))
+    spread = _spread(need, W)
+    return float(ndtr((float(need @ mean) - fluid.cores) / max(spread, TINY)))
+
+
+def _spread(direction: FloatArray, W: FloatArray) -> float:
+    """The standard deviation in a direction; a variance below 0 is rounding."""
+    return float(np.sqrt(max(float(direction @ W @ direction), 0.0)))
 
 
 def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
@@ -157,11 +164,11 @@ def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
     C = fluid.by_class(fluid.by_class(W).T)
     cores, _, tied = fluid.response(point.market)
     if point.market.price == 0.0 and not tied:
-        spread = float(np.sqrt(cores[0] @ C @ cores[0]))
+        spread = _spread(cores[0], C)
         short = float(point.jobs @ cores[0]) + spread > fluid.cores
         return "the cores are at times too few for what all jobs can use" if short else ""
     gradient, _ = price_gradients(point.jobs, cores)
-    spread = float(np.sqrt(gradient @ C @ gradient))
+    spread = _spread(gradient, C)
     if tied:
         if spread < point.market.share < 1.0 - spread:
             return ""

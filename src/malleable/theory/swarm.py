@@ -14,7 +14,7 @@ Where demand jumps, that is the slope of the tie.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,6 +33,8 @@ NEARBY = 1e-6
 GAMMA = 0.5
 GROWTH, SHRINKAGE, CAUTION = 5.0, 0.2, 0.9
 """Limits on the change of a step, and how far below the predicted one it stays."""
+FEW_PHASES = 8
+"""Up to so many phases of a class a full matrix is inverted; stages in a row are longer than that."""
 FIRST, TINY = 1e-3, 1e-300
 """The share of its scale by which a state may move in the first step."""
 
@@ -128,23 +130,36 @@ class Swarm:
 
 def _inverse_blocks(fluid: Fluid, rate: FloatArray, speeds: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """What solves (rate − h_i Q_iᵀ) x_i = b_i for each class, classes with as many phases together."""
-    parts: list[tuple[Any, Any]] = []
-    for classes, phases, generators in fluid.blocks:
-        h = speeds[:, classes]
-        if phases.shape[1] == 1:
-            parts.append((phases, 1.0 / (rate[:, None] - h * generators[:, 0, 0])))
-            continue
-        eye = np.eye(phases.shape[1])
-        matrices = rate[:, None, None, None] * eye - h[:, :, None, None] * generators.swapaxes(1, 2)
-        parts.append((phases, np.linalg.inv(matrices)))
+    parts = [
+        (phases, _block_solver(generators, rate[:, None], speeds[:, classes]))
+        for classes, phases, generators in fluid.blocks
+    ]
 
     def solve(b: FloatArray) -> FloatArray:
         x = np.empty_like(b)
         for phases, inverse in parts:
-            if inverse.ndim == 2:
-                x[:, phases[:, 0]] = inverse * b[:, phases[:, 0]]
-            else:
-                x[:, phases] = (inverse @ b[:, phases][..., None])[..., 0]
+            x[:, phases] = inverse(b[:, phases])
         return x
 
     return solve
+
+
+def _block_solver(Q: FloatArray, rate: FloatArray, h: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """The same for classes with p phases each: trajectories × classes × phases in, and out."""
+    p = Q.shape[1]
+    diagonal = rate[..., None] - h[..., None] * np.einsum("cuu->cu", Q)
+    if p == 1:
+        return lambda b: np.asarray(b / diagonal)
+    onward = np.einsum("cuu->cu", Q[:, :-1, 1:])
+    if p > FEW_PHASES and np.count_nonzero(Q) == np.count_nonzero(onward) + Q.shape[0] * p:
+        return lambda b: _in_series(diagonal, h[..., None] * onward, b)
+    inverse = np.linalg.inv(rate[..., None, None] * np.eye(p) - h[..., None, None] * Q.swapaxes(1, 2))
+    return lambda b: np.asarray((inverse @ b[..., None])[..., 0])
+
+
+def _in_series(diagonal: FloatArray, onward: FloatArray, b: FloatArray) -> FloatArray:
+    """Stages in a row: what a stage passes on is known when its turn comes."""
+    x = b / diagonal
+    for u in range(1, b.shape[-1]):
+        x[..., u] += onward[..., u - 1] * x[..., u - 1] / diagonal[..., u]
+    return x
