@@ -189,14 +189,10 @@ class TestClassRules:
             out = allocate(policy, jobs, cores, integer=integer)
             sharing = policy == "equi" and not whole
             check_budget(jobs, out, cores, sharing=sharing, integer=whole)
-            if policy not in GREEDY or all(s.concave for s in jobs.speedups):  # else see the test below
-                check_no_waste(jobs, out, cores, integer=whole)
+            check_no_waste(jobs, out, cores, integer=whole)
 
         check()
 
-    @pytest.mark.xfail(
-        strict=True, reason="the price of a step that does not fit keeps others from being served"
-    )
     def test_greedy_wastes_nothing_on_tables_with_a_dent(self):
         """A dear job that wants two more cores or none does not keep the only one left from the others."""
         jobs = Jobs.of(

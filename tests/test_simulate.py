@@ -57,7 +57,7 @@ def test_bad_numbers(options, words):
 
 def test_unstable_load():
     """Load 1 or more is refused with the number of cores that would do; a finite horizon is labelled."""
-    with pytest.raises(InfeasibleError, match=r"load 1\.2") as caught:
+    with pytest.raises(InfeasibleError, match=r"load is 1\.2") as caught:
         simulate("paper", 8, "wham", load=1.2)
     assert "at least 10 cores" in caught.value.hint
     assert "allow_unstable" in caught.value.hint

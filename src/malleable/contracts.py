@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from malleable.theory.market import Buyers
 
 FloatArray = NDArray[np.float64]
+SMALL, LARGE = 1e-150, 1e150
+"""Numbers whose squares are far from the limits of floats."""
 
 
 def from_document(family: str, value: Any) -> Any:
@@ -164,7 +166,10 @@ class Distribution(Spec, ABC):
     def scv(self) -> float:
         """Squared coefficient of variation, Var X / (E X)²."""
         second = self.moment(2)
-        return second / self.mean**2 - 1.0 if np.isfinite(second) else np.inf
+        if SMALL < second < LARGE and SMALL < self.mean < LARGE:
+            return second / self.mean**2 - 1.0
+        # A matter of units, perhaps: ask for the second moment of X/E[X].
+        return self.scaled(1.0 / self.mean).moment(2) - 1.0
 
     @property
     def third_moment(self) -> float:

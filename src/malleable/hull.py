@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FLAT = 1e-12
 """Relative gain in speed below which an edge counts as flat: measurements are not that exact."""
+DENT = 1e-3
+"""How far below an edge of the hull, relatively, measurements count as lying on it."""
 
 
 class Hull(NamedTuple):
@@ -43,6 +45,16 @@ def upper_hull(widths: FloatArray, speeds: FloatArray) -> tuple[FloatArray, Floa
 def _not_above(k: list[float], s: list[float], a: int, b: int, c: int) -> bool:
     """Whether vertex b lies on or below the chord from a to c."""
     return (s[b] - s[a]) * (k[c] - k[a]) <= (s[c] - s[a]) * (k[b] - k[a])
+
+
+def is_straight(widths: FloatArray, speeds: FloatArray, low: float, high: float) -> bool:
+    """Whether the measurements between two widths lie on their chord, so that jobs may share along it."""
+    between = (widths > low) & (widths < high)
+    if not between.any():
+        return True
+    start, end = np.interp([low, high], widths, speeds)
+    chord = start + (widths[between] - low) / (high - low) * (end - start)
+    return bool(np.all(speeds[between] >= chord * (1.0 - DENT)))
 
 
 def pricing_hull(widths: FloatArray, speeds: FloatArray) -> Hull:

@@ -35,9 +35,15 @@ def _in_range(number: Callable[[], float]) -> float:
     try:
         with np.errstate(all="ignore"):
             value = float(number())
-    except ArithmeticError:
+    except (ArithmeticError, MalleableError):
         return math.inf
     return math.inf if math.isnan(value) else value
+
+
+def _has_moment(law: Distribution, order: int) -> bool:
+    """Whether a moment is finite; one that is merely too large for a float is so in units of the mean."""
+    in_some_unit = (lambda: law.moment(order), lambda: law.scaled(1.0 / law.mean).moment(order))
+    return any(math.isfinite(_in_range(moment)) for moment in in_some_unit)
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,9 @@ class JobClass(Spec):
     def broken_conditions(self) -> list[str]:
         """The paper's conditions that this class does not meet, in words."""
         broken = []
-        if math.isinf(_in_range(lambda: self.arrivals.interval.moment(2))):
+        if not _has_moment(self.arrivals.interval, 2):
             broken.append("inter-arrival times have no finite second moment")
-        if math.isinf(_in_range(lambda: self.size.third_moment)):
+        if not _has_moment(self.size, 3):
             broken.append("sizes have no finite third moment")
         return broken
 

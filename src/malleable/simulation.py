@@ -8,6 +8,7 @@ was done is returned, labelled for what it is. Replications and sweeps are sprea
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,13 +19,15 @@ from malleable.catalog import split_policies
 from malleable.contracts import Policy
 from malleable.engine.enforcement import label, naming
 from malleable.engine.run import Outcome, Run, recorded
-from malleable.errors import InfeasibleError, ParameterError, did_you_mean
+from malleable.errors import InfeasibleError, ParameterError, UnsupportedError, did_you_mean
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies._asking import asking_program
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.spec import whole_number
 from malleable.spreading import spread
 from malleable.statistics import checked_confidence, reached
+from malleable.theory.market import EXTREME, cost_unit
+from malleable.theory.relaxed import check_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +44,8 @@ MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 FIRST_STAGE = 1 << 17
 GROWTH = 1.5
+CLOCK = 100.0 * sys.float_info.epsilon
+"""Share of the time on the clock that a job must take to be timed to a hundredth."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +276,39 @@ def _replicated(task: Task) -> list[Task]:
     return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
 
 
+def _check_load(workload: Workload, cores: float) -> None:
+    """Refuse work that no policy can keep up with; what one policy cannot do, its run will show."""
+    try:
+        check_cores(workload, cores)
+    except InfeasibleError as error:
+        hint = f"{error.hint}, or pass --allow-unstable (allow_unstable=True)"
+        raise InfeasibleError(error.problem, hint) from None
+
+
+def _check_numbers(workload: Workload, cores: float, jobs: int) -> None:
+    """Refuse costs whose squares are no numbers, and a run so long that its clock cannot time a job."""
+    if cost_unit(workload.holding_costs) != 1.0:
+        low, high = workload.holding_costs.min(), workload.holding_costs.max()
+        raise UnsupportedError(
+            f"holding costs from {low:.4g} to {high:.4g} leave no room for the variance of a cost",
+            "choose another unit of cost",
+        )
+    length = jobs / workload.total_rate
+    fastest = [float(s(min(cores, float(s.peak)))) for s in workload.speedups]
+    services = float(workload.rates @ (workload.mean_sizes / fastest)) / workload.total_rate
+    if not length * CLOCK < services:
+        raise UnsupportedError(
+            f"at a load of {workload.load(cores):.2g} {jobs} jobs take {length / services:.2g} times as long "
+            "as one, beyond the digits of a clock",
+            "use a higher load, or fewer jobs; `malleable bound` has an answer at any load",
+        )
+    if not (services > 1.0 / EXTREME and length < EXTREME):
+        raise UnsupportedError(
+            f"times from {services:.2g}, a job, to {length:.2g}, the run, leave no room for their squares",
+            "choose another unit of time",
+        )
+
+
 def _task(
     workload: Workload | str | Path, cores: float, policy: Any, load: float | None, settings: Settings
 ) -> Task:
@@ -282,12 +320,9 @@ def _task(
     if settings.jobs is None and settings.precision is None:
         settings = replace(settings, jobs=default_jobs(described))
     _check_statistics(settings)
-    if not settings.allow_unstable and described.load(n) >= 1.0:
-        least = math.floor(described.total_load) + 1
-        raise InfeasibleError(
-            f"load {described.load(n):.4g}: work for {described.total_load:.4g} of {n:g} cores arrives",
-            f"use at least {least} cores, or --allow-unstable (allow_unstable=True) for a finite horizon",
-        )
+    if not settings.allow_unstable:
+        _check_load(described, n)
+    _check_numbers(described, n, settings.most_jobs)
     chosen = Policy.of(policy)
     name = label(policy, chosen)
     with naming(chosen, name):

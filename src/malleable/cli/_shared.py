@@ -26,7 +26,11 @@ WorkloadArgument = Annotated[
 CoresOption = Annotated[str, typer.Option("--cores", "-n", metavar="N", help="Number of cores, at least 1.")]
 LoadOption = Annotated[
     str | None,
-    typer.Option("--load", metavar="R", help="Scale the arrival rates to this system load (0 < R < 1)."),
+    typer.Option(
+        "--load",
+        metavar="R",
+        help="Scale the arrival rates to this system load, below 1 unless speedups are super-linear.",
+    ),
 ]
 PolicyOption = Annotated[
     str,

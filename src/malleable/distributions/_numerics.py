@@ -21,6 +21,38 @@ def exp(exponent: float) -> float:
         return math.inf
 
 
+def power(base: float, exponent: float) -> float:
+    """base^exponent, infinite where a float cannot hold it."""
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
+
+
+def over_power(number: float, rate: float, order: int) -> float:
+    """number/rate^order, infinite or 0 where a float cannot hold it."""
+    try:
+        return float(number / rate**order)
+    except ZeroDivisionError:
+        return math.inf
+    except OverflowError:
+        return 0.0
+
+
+def product(*factors: float) -> float:
+    """The product, where 0·∞ counts as infinite: what overflowed is a moment, what underflowed a unit."""
+    value = math.prod(factors)
+    return math.inf if math.isnan(value) else value
+
+
+def log_gamma(x: float) -> float:
+    """log Γ(x), infinite where a float cannot hold it."""
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
+
+
 def above_zero(samples: FloatArray) -> FloatArray:
     """Raise samples that underflowed to zero to the smallest normal float.
 

@@ -6,7 +6,7 @@ E[X^r] = r! p (−Q)^(−r) 1; see Neuts, *Matrix-Geometric Solutions in Stochas
 
 from __future__ import annotations
 
-from math import factorial, fsum
+from math import factorial, fsum, inf, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,10 @@ TOLERANCE = 1e-9
 """How far rounding in a document may take a sum of probabilities from 1, or of a row of rates from 0."""
 
 
+MOST_PHASES = 1000
+"""Above this number of stages the matrices of a law cost more than they tell."""
+
+
 def check_total(probabilities: Sequence[float], key: str) -> None:
     """Require at least one probability, and a sum of 1."""
     if not probabilities:
@@ -34,9 +38,11 @@ def check_total(probabilities: Sequence[float], key: str) -> None:
 def moment(p: FloatArray, Q: FloatArray, order: int) -> float:
     """E[X^order] of the phase-type law (p, Q)."""
     right: FloatArray = np.ones(len(p))
-    for _ in range(order):
-        right = np.linalg.solve(-Q, right).astype(float, copy=False)
-    return float(factorial(order) * (p @ right))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(order):
+            right = np.linalg.solve(-Q, right).astype(float, copy=False)
+        value = float(factorial(order) * (p @ right))
+    return inf if isnan(value) else value
 
 
 def choose(rng: np.random.Generator, p: FloatArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import Distribution
+from malleable.distributions._numerics import power, product
 from malleable.errors import ParameterError
 from malleable.spec import Positive
 
@@ -52,11 +53,11 @@ class BoundedPareto(Distribution):
         excess = order - a
         if excess > 0.0:
             # L^r e^(excess·q) = L^α H^excess; written so, no factor overflows before the moment itself does.
-            integral = float(self.low**a * self.high**excess) * -expm1(-excess * q) / excess
+            integral = product(power(self.low, a), power(self.high, excess)) * -expm1(-excess * q) / excess
         elif excess < 0.0:
-            integral = self.low**order * expm1(excess * q) / excess
+            integral = power(self.low, order) * expm1(excess * q) / excess
         else:
-            integral = self.low**order * q
+            integral = power(self.low, order) * q
         return a * integral / -expm1(-a * q)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import Distribution
+from malleable.distributions._numerics import power
 from malleable.spec import Positive
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Deterministic(Distribution):
     value: Positive
 
     def moment(self, order: int) -> float:
-        return self.value**order
+        return power(self.value, order)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:  # noqa: ARG002 - nothing is random
         return np.full(size, self.value)

@@ -88,7 +88,8 @@ class Empirical(Distribution):
         return np.array(self.values)
 
     def moment(self, order: int) -> float:
-        return float(np.mean(self._array**order))
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.mean(self._array**order))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.choice(self._array, size)

@@ -46,5 +46,7 @@ class Erlang(Distribution):
     def scaled(self, factor: float) -> Erlang:
         return Erlang(self.stages, self.rate / factor)
 
-    def phase_type(self) -> tuple[FloatArray, FloatArray]:
+    def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
+        if self.stages > _phases.MOST_PHASES:
+            return None
         return _phases.serial(np.full(self.stages, self.rate), np.ones(self.stages - 1))

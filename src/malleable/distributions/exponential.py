@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.contracts import Distribution
+from malleable.distributions._numerics import over_power
 from malleable.spec import Positive, positive
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Exponential(Distribution):
     alternatives: ClassVar = {"mean": ("rate", lambda given: 1.0 / positive("mean")(given))}
 
     def moment(self, order: int) -> float:
-        return factorial(order) / self.rate**order
+        return over_power(factorial(order), self.rate, order)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.exponential(1.0 / self.rate, size)

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from malleable.contracts import Distribution
+from malleable.distributions import _phases
 from malleable.distributions._numerics import above_zero
 from malleable.distributions.erlang import Erlang
 from malleable.spec import Positive
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from malleable.contracts import FloatArray
-
-MOST_PHASES = 1000
-"""Above this shape the matrices of the Erlang form cost more than they tell."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,6 @@ class Gamma(Distribution):
         return Gamma(self.shape, self.mean * factor)
 
     def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
-        if not self.shape.is_integer() or self.shape > MOST_PHASES:
+        if not self.shape.is_integer() or self.shape > _phases.MOST_PHASES:
             return None
         return Erlang(int(self.shape), self.shape / self.mean).phase_type()

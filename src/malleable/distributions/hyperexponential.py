@@ -13,6 +13,7 @@ import numpy as np
 
 from malleable.contracts import Distribution
 from malleable.distributions import _phases
+from malleable.distributions._numerics import over_power
 from malleable.errors import ParameterError
 from malleable.spec import Positive, Probability
 
@@ -37,7 +38,11 @@ class Hyperexponential(Distribution):
             )
 
     def moment(self, order: int) -> float:
-        terms = (p / rate**order for p, rate in zip(self.probabilities, self.rates, strict=True))
+        terms = (
+            over_power(p, rate, order)
+            for p, rate in zip(self.probabilities, self.rates, strict=True)
+            if p > 0.0
+        )
         return factorial(order) * fsum(terms)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:

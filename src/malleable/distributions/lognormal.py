@@ -11,7 +11,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import above_zero, exp
+from malleable.distributions._numerics import above_zero, exp, power, product
 from malleable.spec import Positive
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Lognormal(Distribution):
     sigma: Positive = field()
 
     def moment(self, order: int) -> float:
-        return self.mean**order * exp(self.sigma**2 * order * (order - 1) / 2.0)
+        return product(power(self.mean, order), exp(power(self.sigma, 2) * order * (order - 1) / 2.0))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return above_zero(rng.lognormal(log(self.mean) - self.sigma**2 / 2.0, self.sigma, size))

@@ -14,6 +14,7 @@ import numpy as np
 from annotated_types import Gt, Lt
 
 from malleable.contracts import Distribution
+from malleable.distributions._numerics import power
 from malleable.spec import INFINITY, Positive
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Pareto(Distribution):
         if order >= self.shape:
             return inf
         # Written around the mean, so that the first moment is the mean exactly.
-        return self.mean * self._scale ** (order - 1) * ((self.shape - 1.0) / (self.shape - order))
+        return self.mean * power(self._scale, order - 1) * ((self.shape - 1.0) / (self.shape - order))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         # log(X/s) is exponential of rate α, which keeps the far tail exact where 1 − U would round.

@@ -22,6 +22,7 @@ import numpy as np
 from annotated_types import Gt, Lt
 
 from malleable.contracts import Distribution
+from malleable.distributions._numerics import power, product
 from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
 from malleable.spec import INFINITY, Positive, validate
 
@@ -163,7 +164,7 @@ class Scipy(Distribution):
             return inf
         value = float(self._frozen.moment(order))
         # A positive law has every moment, if only an infinite one; to some of these scipy says nan.
-        return inf if np.isnan(value) else self.factor**order * value
+        return inf if np.isnan(value) else product(power(self.factor, order), value)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return self.factor * np.asarray(self._frozen.rvs(size=size, random_state=rng), dtype=float)

@@ -10,6 +10,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from malleable.contracts import Distribution
+from malleable.distributions._numerics import power, product
 from malleable.errors import ParameterError
 from malleable.spec import NonNegative, Positive
 
@@ -35,7 +36,10 @@ class Uniform(Distribution):
             )
 
     def moment(self, order: int) -> float:
-        return fsum(self.low**j * self.high ** (order - j) for j in range(order + 1)) / (order + 1)
+        return fsum(
+            product(power(self.low, j), power(self.high, order - j)) if self.low or not j else 0.0
+            for j in range(order + 1)
+        ) / (order + 1)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         # Counted down from `high`: random() may be 0 but never 1, and a time must not be 0.

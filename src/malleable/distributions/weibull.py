@@ -7,13 +7,14 @@ because Γ(1 + r/k) overflows at shapes as large as 0.02.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import lgamma, log
+from math import isfinite, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import above_zero, exp
+from malleable.distributions._numerics import above_zero, exp, log_gamma, power, product
+from malleable.errors import ParameterError
 from malleable.spec import Positive
 
 if TYPE_CHECKING:
@@ -27,12 +28,18 @@ class Weibull(Distribution):
     shape: Positive
     mean: Positive = field()
 
+    def check(self) -> None:
+        if not isfinite(log_gamma(1.0 + 1.0 / self.shape)):
+            raise ParameterError(
+                f"a shape of {self.shape:g} is beyond the range of numbers", "choose a larger one", ("shape",)
+            )
+
     def moment(self, order: int) -> float:
-        log_ratio = lgamma(1.0 + order / self.shape) - order * lgamma(1.0 + 1.0 / self.shape)
-        return self.mean**order * exp(log_ratio)
+        log_ratio = log_gamma(1.0 + order / self.shape) - order * log_gamma(1.0 + 1.0 / self.shape)
+        return product(power(self.mean, order), exp(log_ratio))
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
-        log_scale = log(self.mean) - lgamma(1.0 + 1.0 / self.shape)
+        log_scale = log(self.mean) - log_gamma(1.0 + 1.0 / self.shape)
         return above_zero(np.exp(log_scale + np.log(above_zero(rng.standard_exponential(size))) / self.shape))
 
     def scaled(self, factor: float) -> Weibull:

@@ -17,6 +17,7 @@ import numpy as np
 from malleable.engine.abi import CLASS, REMAINING, WEIGHT
 from malleable.policies._rules import TINY
 from malleable.speedups._encoded import encode, most_efficient, peak, speed
+from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -61,6 +62,8 @@ def market_jobs_table(
         rows[i, CONCAVE] = float(speedup.concave)
         rows[i, TIES] = speed(encoded, i, 2.0) if shy else 0.0
     rows[:, TWIN] = _twins(workload, rows[:, RATE])
+    if "c" in weight:
+        rows[:, RATE] /= cost_unit(workload.holding_costs)
     return np.concatenate([encoded, [1.0, -1.0, float("c" in weight), float(weight == "c/x")], rows.ravel()])
 
 

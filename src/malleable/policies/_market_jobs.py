@@ -33,7 +33,7 @@ from malleable.policies._market_groups import (
     group_jobs,
     value_of,
 )
-from malleable.policies._market_steps import spend
+from malleable.policies._market_steps import is_straight, spend
 from malleable.policies._rules import ascending
 from malleable.speedups._encoded import speed
 
@@ -54,12 +54,12 @@ def wham_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Float
     member, queue = np.empty(size, np.int64), np.empty(size, np.int64)
     groups = group_jobs(jobs, table, market, member, queue, out)
     if cores_needed(table, market, groups) <= cores + DUST:
-        _share(jobs, table, market, groups, member, queue, size, cores, WHAM, out)
+        _share(jobs, table, market, groups, member, queue, size, size, cores, WHAM, out)
         return
     queue = _by_index(jobs, table, member, market)
     fit, spare = _blocks(jobs, table, queue, cores)
     if spare < 1.0:
-        _share(jobs, table, market, groups, member, queue, fit, cores, WHAM, out)
+        _share(jobs, table, market, groups, member, queue, fit, fit, cores, WHAM, out)
         return
     _give_blocks(jobs, table, queue, fit, spare, out)
 
@@ -88,7 +88,7 @@ def wham_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Fl
         if market[COUNT, g] > 0.0:
             market[LOW, g] = _whole_wish(table, market, g, price)
             left -= market[COUNT, g] * market[LOW, g]
-    spend(jobs, table, market, groups, member, queue, fit, left, WHAM, out)
+    spend(jobs, table, market, groups, member, queue, fit, fit, left, WHAM, out)
 
 
 def greedy_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -106,7 +106,7 @@ def greedy_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Flo
             if market[COUNT, g] > 0.0:
                 least_value = min(least_value, value_of(table, market, g))
         if excess(table, market, groups, cores, WORK, least_value * (1.0 + DUST)) <= DUST:
-            _share(jobs, table, market, groups, member, queue, size, cores, WORK, out)
+            _share(jobs, table, market, groups, member, queue, size, size, cores, WORK, out)
             return
     queue = _by_value(table, market, member)
     few, many = 0, min(_blocks(jobs, table, queue, cores)[0], size) + 1
@@ -119,17 +119,48 @@ def greedy_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Flo
         else:
             many = trial
         trial = (few + many) // 2
+    _share_with_rest(jobs, table, market, groups, member, queue, few, cores, out)
+
+
+def _share_with_rest(
+    jobs: FloatArray,
+    table: FloatArray,
+    market: FloatArray,
+    groups: int,
+    member: IntArray,
+    queue: IntArray,
+    few: int,
+    cores: float,
+    out: FloatArray,
+) -> None:
+    """Serve the first few; give the next a part of its block if, at its own value, they leave a core.
+
+    Where some speedup has a dent, what is left is offered to all jobs, served or not.
+    """
+    size = jobs.shape[0]
+    present = size if few < size and _dented(jobs, table) else few
     if few < size:
         following = queue[few]
         count_served(market, groups, member, queue, few)
-        spare = -excess(table, market, groups, cores, WORK, value_of(table, market, member[following]))
-        spare = min(spare, table[class_row(table, int(jobs[following, CLASS])) + LEAST])
+        left = -excess(table, market, groups, cores, WORK, value_of(table, market, member[following]))
+        spare = min(left, table[class_row(table, int(jobs[following, CLASS])) + LEAST])
         if spare >= 1.0:
+            if present > few:
+                spend(jobs, table, market, groups, member, queue, few, present, left, WORK, out)
+                return
             for position in range(few):
                 out[queue[position]] = market[LOW, member[queue[position]]]
             out[following] = spare
             return
-    _share(jobs, table, market, groups, member, queue, few, cores, WORK, out)
+    _share(jobs, table, market, groups, member, queue, few, present, cores, WORK, out)
+
+
+def _dented(jobs: FloatArray, table: FloatArray) -> bool:
+    """Whether some job's speedup is not concave."""
+    dented = False
+    for j in range(jobs.shape[0]):
+        dented = dented or table[class_row(table, int(jobs[j, CLASS])) + CONCAVE] == 0.0
+    return dented
 
 
 def _by_index(jobs: FloatArray, table: FloatArray, member: IntArray, market: FloatArray) -> IntArray:
@@ -200,11 +231,15 @@ def _share(
     member: IntArray,
     queue: IntArray,
     served: int,
+    present: int,
     cores: float,
     kind: int,
     out: FloatArray,
 ) -> None:
-    """Cores for the first jobs of the queue at the price that clears their market."""
+    """Cores for the first jobs of the queue at the price that clears their market.
+
+    What a step leaves over that does not fit is offered to those who follow as well, up to `present`.
+    """
     count_served(market, groups, member, queue, served)
     clear_groups(table, market, groups, cores, TIGHT * cores, kind)
     missing, gap, pieces = cores, 0.0, False
@@ -213,10 +248,10 @@ def _share(
             step = market[HIGH, g] - market[LOW, g]
             missing -= market[COUNT, g] * market[LOW, g]
             gap += market[COUNT, g] * step
-            row = class_row(table, int(market[GROUP_CLASS, g]))
-            pieces = pieces or (step > 0.0 and table[row + CONCAVE] == 0.0)
+            straight = is_straight(table, int(market[GROUP_CLASS, g]), market[LOW, g], market[HIGH, g])
+            pieces = pieces or not straight
     if pieces:
-        spend(jobs, table, market, groups, member, queue, served, missing, kind, out)
+        spend(jobs, table, market, groups, member, queue, served, present, missing, kind, out)
         return
     part = min(max(missing / gap, 0.0), 1.0) if gap > 0.0 else 0.0
     for position in range(served):

@@ -1,41 +1,42 @@
 """Spending whole steps: cores that do not divide evenly go to the most valuable steps that fit.
 
 A step is one core, or the next vertex of a speedup that is not concave. Plain functions that the engine
-compiles; the same procedure as `_purchase._fill`. A *set* is a run of jobs of one group with the same width,
-the earliest first (the smallest of equal age); raising only some of them leaves the others where they are.
+compiles; the same procedure as `_purchase._fill`, on the sets of `_market_sets`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from malleable.engine.abi import AGE as JOB_AGE
-from malleable.engine.abi import REMAINING
+from malleable.hull import DENT
 from malleable.policies._market_groups import (
     CONCAVE,
-    COUNT,
     GROUP_CLASS,
     GROUP_WEIGHT,
-    LOW,
+    LEAST,
     MOST,
     WHAM,
     class_row,
 )
-from malleable.policies._rules import ascending
+from malleable.policies._market_sets import (
+    AGE,
+    FIRST,
+    GROUP,
+    NARROW,
+    REACH,
+    SIZE,
+    VALUE,
+    WIDER,
+    market_sets,
+    most_valuable,
+)
 from malleable.speedups._encoded import POINTS, PREAMBLE, ROW, START, TABLE, VERTICES, _segment, speed
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.jobs import IntArray
 
-# Lines of the sets.
-FIRST, SIZE, NARROW, WIDER, VALUE, AGE = range(6)
-SET_LINES = 6
-
-DUST = 1e-9
+DUST, SAME = 1e-9, 1e-9
 STEEPEST = 1e300
 """Stands for the value of a step along a ray through the origin."""
 
@@ -51,12 +52,72 @@ def step_value(table: FloatArray, i: int, weight: float, low: float, high: float
 def next_width(table: FloatArray, i: int, width: float) -> float:
     """The next width above this one that some price selects; the same width where there is none."""
     own, row = class_row(table, i), PREAMBLE + ROW * i
+    if width < table[own + LEAST]:
+        return float(table[own + LEAST])
     if table[own + CONCAVE] != 0.0 or int(table[row]) != TABLE:
         return max(min(width + 1.0, float(table[own + MOST])), width)
     vertices = int(table[row + VERTICES])
     widths = int(table[row + START]) + 2 * int(table[row + POINTS])
     following = _segment(table, widths, vertices, width) + 1
     return float(table[widths + following]) if following < vertices else width
+
+
+def is_straight(table: FloatArray, i: int, low: float, high: float) -> bool:
+    """Whether class i's measurements between two widths lie on their chord (`malleable.hull`)."""
+    row = PREAMBLE + ROW * i
+    if table[class_row(table, i) + CONCAVE] != 0.0 or int(table[row]) != TABLE or high <= low:
+        return True
+    corners, points = int(table[row + START]), int(table[row + POINTS])
+    start, end = speed(table, i, low), speed(table, i, high)
+    for corner in range(_segment(table, corners, points, low) + 1, points):
+        width = table[corners + corner]
+        if width >= high:
+            break
+        chord = start + (width - low) / (high - low) * (end - start)
+        if table[corners + points + corner] < chord * (1.0 - DENT):
+            return False
+    return True
+
+
+def _best_part(
+    table: FloatArray, i: int, weight: float, width: float, spare: float, kind: int
+) -> tuple[float, float]:
+    """Where the next width is too far: the most valuable one within reach, its value first.
+
+    Among corners of one value the widest counts; the width itself where nothing is gained.
+    """
+    own, row = class_row(table, i), PREAMBLE + ROW * i
+    reach = min(width + spare, float(table[own + MOST]))
+    slow, best, target = speed(table, i, width), 0.0, width
+    if reach > width and speed(table, i, reach) > slow:
+        best, target = step_value(table, i, weight, width, reach, kind), reach
+    if table[own + CONCAVE] != 0.0 or int(table[row]) != TABLE:
+        return best, target
+    corners, points = int(table[row + START]), int(table[row + POINTS])
+    first = _segment(table, corners, points, width)
+    # From the far end back, so that of corners of one value the widest is found first.
+    for corner in range(_segment(table, corners, points, reach), first - 1, -1):
+        wider = float(table[corners + corner])
+        if width < wider < reach and table[corners + points + corner] > slow:
+            value = step_value(table, i, weight, width, wider, kind)
+            if value > best * (1.0 + SAME):
+                best, target = value, wider
+    return best, target
+
+
+def _look_ahead(table: FloatArray, market: FloatArray, sets: FloatArray, one: int, kind: int) -> None:
+    """The next step of a set."""
+    i, weight = _class_and_weight(market, sets, one)
+    narrow = float(sets[NARROW, one])
+    wider = next_width(table, i, narrow)
+    sets[WIDER, one], sets[REACH, one] = wider, 0.0
+    if wider > narrow:
+        sets[VALUE, one] = step_value(table, i, weight, narrow, wider, kind)
+
+
+def _class_and_weight(market: FloatArray, sets: FloatArray, one: int) -> tuple[int, float]:
+    g = int(sets[GROUP, one])
+    return int(market[GROUP_CLASS, g]), float(market[GROUP_WEIGHT, g])
 
 
 def spend(
@@ -67,135 +128,52 @@ def spend(
     member: IntArray,
     queue: IntArray,
     served: int,
+    present: int,
     spare: float,
     kind: int,
     out: FloatArray,
 ) -> None:
-    """Raise the served jobs from their group's quantity by the most valuable steps that fit, then in part."""
-    order, sets, entries = _sets(jobs, table, market, groups, member, queue, served, kind)
-    stuck = np.empty((2, served), np.int64)
-    waiting = 0
+    """Raise the served jobs from their group's quantity by the most valuable steps that fit.
+
+    Jobs that follow in the queue, up to `present`, wait and may be given their first cores. A step that does
+    not fit comes back as the best part of it within reach of the cores that are left.
+    """
+    order, sets, count = market_sets(jobs, market, groups, member, queue, served, present)
+    for one in range(count):
+        if sets[SIZE, one] > 0.0:
+            _look_ahead(table, market, sets, one, kind)
+    entries = count
     while spare > DUST:
-        best = _most_valuable(sets, groups)
+        best = most_valuable(sets, count)
         if best < 0:
             break
-        i, weight = int(market[GROUP_CLASS, best]), float(market[GROUP_WEIGHT, best])
-        first, size, wider = int(sets[FIRST, best]), int(sets[SIZE, best]), float(sets[WIDER, best])
-        step = wider - float(sets[NARROW, best])
-        lucky = size if size * step <= spare + DUST else int((spare + DUST) / step)
-        for position in range(first + lucky, first + size):
-            out[order[position]] = sets[NARROW, best]
-        if lucky < size:
-            stuck[0, waiting], stuck[1, waiting] = best, order[first + lucky]
-            waiting += 1
-        spare -= lucky * step
-        entries += 1
-        sets[SIZE, best], sets[NARROW, best], sets[AGE, best] = lucky, wider, entries
-        wider = next_width(table, i, wider) if lucky > 0 else wider
-        sets[WIDER, best] = wider
-        if wider > sets[NARROW, best]:
-            sets[VALUE, best] = step_value(table, i, weight, float(sets[NARROW, best]), wider, kind)
-    for g in range(groups):
-        for position in range(int(sets[FIRST, g]), int(sets[FIRST, g]) + int(sets[SIZE, g])):
-            out[order[position]] = sets[NARROW, g]
-    if spare > DUST:
-        _give_rest(table, market, stuck, waiting, spare, kind, out)
+        lucky = _affordable(sets, best, spare)
+        rest = int(sets[SIZE, best]) - lucky
+        left = best
+        if lucky > 0:
+            spare -= lucky * (sets[WIDER, best] - sets[NARROW, best])
+            if rest > 0:
+                left = count
+                count += 1
+                sets[:, left] = sets[:, best]
+                sets[FIRST, left] += lucky
+            entries += 1
+            sets[SIZE, best], sets[NARROW, best], sets[AGE, best] = lucky, sets[WIDER, best], entries
+            _look_ahead(table, market, sets, best, kind)
+        if rest > 0:
+            i, weight = _class_and_weight(market, sets, left)
+            value, wider = _best_part(table, i, weight, float(sets[NARROW, left]), spare, kind)
+            sets[SIZE, left], sets[VALUE, left] = rest, value
+            sets[WIDER, left], sets[REACH, left] = wider, spare
+    for one in range(count):
+        for position in range(int(sets[FIRST, one]), int(sets[FIRST, one]) + int(sets[SIZE, one])):
+            out[order[position]] = sets[NARROW, one]
 
 
-def _most_valuable(sets: FloatArray, groups: int) -> int:
-    """The set that pays most for its next step, the oldest where several do; −1 if nobody can step."""
-    best = -1
-    for g in range(groups):
-        if sets[WIDER, g] > sets[NARROW, g] and (
-            best < 0
-            or sets[VALUE, g] > sets[VALUE, best]
-            or (sets[VALUE, g] == sets[VALUE, best] and sets[AGE, g] < sets[AGE, best])
-        ):
-            best = g
-    return best
-
-
-def _sets(
-    jobs: FloatArray,
-    table: FloatArray,
-    market: FloatArray,
-    groups: int,
-    member: IntArray,
-    queue: IntArray,
-    served: int,
-    kind: int,
-) -> tuple[IntArray, FloatArray, int]:
-    """The served jobs group by group, earliest first and the smallest of equal age, and one set a group."""
-    order, keys = np.empty(served, np.int64), np.empty(served)
-    sets = np.empty((SET_LINES, groups))
-    first = 0
-    for g in range(groups):
-        sets[FIRST, g], sets[SIZE, g], sets[AGE, g] = first, 0.0, g
-        sets[NARROW, g] = sets[WIDER, g] = sets[VALUE, g] = 0.0
-        if market[COUNT, g] > 0.0:
-            first += int(market[COUNT, g])
-            i, width = int(market[GROUP_CLASS, g]), float(market[LOW, g])
-            wider = next_width(table, i, width)
-            sets[NARROW, g], sets[WIDER, g] = width, wider
-            if wider > width:
-                sets[VALUE, g] = step_value(table, i, float(market[GROUP_WEIGHT, g]), width, wider, kind)
-    for position in range(served):
-        keys[position] = jobs[queue[position], REMAINING]
-    by_size = ascending(keys)
-    for position in range(served):
-        keys[position] = -jobs[queue[by_size[position]], JOB_AGE]
-    by_age = ascending(keys)
-    earliest_first = np.empty(served, np.int64)
-    for position in range(served):
-        earliest_first[position] = by_size[by_age[position]]
-    by_class = True
-    for g in range(groups):
-        by_class = by_class and market[GROUP_CLASS, g] == g
-    if not by_class:
-        _rank(market, member, queue, earliest_first, sets)
-    for position in range(served):
-        job = queue[earliest_first[position]]
-        g = member[job]
-        order[int(sets[FIRST, g]) + int(sets[SIZE, g])] = job
-        sets[SIZE, g] += 1.0
-    return order, sets, groups
-
-
-def _rank(
-    market: FloatArray, member: IntArray, queue: IntArray, earliest_first: IntArray, sets: FloatArray
-) -> None:
-    """Where every job is a group of its own, the lower class, weight and size count as the older set."""
-    served = earliest_first.shape[0]
-    order, keys = np.empty(served, np.int64), np.empty(served)
-    for position in range(served):
-        order[position] = member[queue[earliest_first[position]]]
-    for line in (GROUP_WEIGHT, GROUP_CLASS):
-        for position in range(served):
-            keys[position] = market[line, order[position]]
-        by_key = ascending(keys)
-        for position in range(served):
-            by_key[position] = order[by_key[position]]
-        order = by_key
-    for position in range(served):
-        sets[AGE, order[position]] = position
-
-
-def _give_rest(
-    table: FloatArray,
-    market: FloatArray,
-    stuck: IntArray,
-    waiting: int,
-    spare: float,
-    kind: int,
-    out: FloatArray,
-) -> None:
-    """Give what is less than any whole step to the job that gains most from it, if one gains."""
-    best, job = -math.inf, -1
-    for entry in range(waiting):
-        g, candidate = stuck[0, entry], stuck[1, entry]
-        i, width = int(market[GROUP_CLASS, g]), float(out[candidate])
-        value = step_value(table, i, float(market[GROUP_WEIGHT, g]), width, width + spare, kind)
-        if value > best and speed(table, i, width + spare) > speed(table, i, width):
-            best, job = value, candidate
-    if job >= 0:
-        out[job] += spare
+def _affordable(sets: FloatArray, one: int, spare: float) -> int:
+    """How many jobs of a set can take its step; one at most takes a part, and none an outdated one."""
+    if sets[REACH, one] != 0.0 and sets[REACH, one] != spare:
+        return 0
+    step = sets[WIDER, one] - sets[NARROW, one]
+    size = int(sets[SIZE, one]) if sets[REACH, one] == 0.0 else 1
+    return size if size * step <= spare + DUST else int((spare + DUST) / step)

@@ -2,8 +2,10 @@
 
 1. Jobs with the same speedup and weight form a group; what a group pays does not depend on who is in it.
 2. If not everybody can have its least useful width, the jobs with the highest index are served.
-3. The served jobs share the cores at one price; whole cores (or the pieces of a speedup that is not
-   concave) that do not divide evenly go to single jobs, the earliest first, the smallest of equal age.
+3. The served jobs share the cores at one price, along an edge of a measured speedup wherever it lies on its
+   hull. Whole cores, and edges over a dent, that do not divide evenly go to single jobs, the earliest first,
+   the smallest of equal age: always the most valuable step that fits. A dent too wide for what is left is
+   entered in part, if that is worth more than what others would do with it.
 """
 
 from __future__ import annotations
@@ -15,15 +17,18 @@ import numpy as np
 
 from malleable.contracts import Allocation
 from malleable.model import checked_cores
+from malleable.policies._whole_cores import best_widths
 from malleable.theory.market import clear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from malleable.contracts import FloatArray, Speedup
     from malleable.jobs import IntArray, Jobs
     from malleable.theory.market import Buyers
 
+MOST_VALUES = 2e5
+"""Speeds that may be tabulated to improve on the steps."""
 DUST = 1e-9
 """Cores below this are rounding, not capacity."""
 
@@ -32,6 +37,11 @@ def usable(cores: float, *, integer: bool) -> float:
     """The checked number of cores; a fraction of one is of no use to jobs on whole cores."""
     cores = checked_cores(cores)
     return float(np.floor(cores)) if integer else cores
+
+
+def in_costs(found: Allocation, unit: float) -> Allocation:
+    """The allocation with its price in holding costs, where the market's are in multiples of a unit."""
+    return found if unit == 1.0 or found.price is None else found._replace(price=found.price * unit)
 
 
 class Groups(NamedTuple):
@@ -71,8 +81,18 @@ def _kinds(jobs: Jobs) -> IntArray:
     return np.array([jobs.speedups.index(s) for s in jobs.speedups], dtype=np.intp)
 
 
-def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores: float) -> Allocation:
-    """Cores for the served jobs at the price that clears the market, 0 for the others."""
+def share(
+    buyers: Buyers,
+    member: IntArray,
+    jobs: Jobs,
+    served: IntArray,
+    cores: float,
+    waiting: IntArray | None = None,
+) -> Allocation:
+    """Cores for the served jobs at the price that clears the market, 0 for the others.
+
+    What the price leaves over, because a step does not fit, is offered to those who are `waiting` as well.
+    """
     out = np.zeros(len(jobs))
     if len(served) == 0:
         return Allocation(out, None)
@@ -86,69 +106,117 @@ def share(buyers: Buyers, member: IntArray, jobs: Jobs, served: IntArray, cores:
 
     # Least widths that exceed the cores by rounding are a market that clears, not one without a price.
     cleared = clear(quantity, counts, max(cores, float(counts @ np.where(present, buyers.least, 0.0))))
-    tied = cleared.high > cleared.low
-    if not buyers.integer and buyers.speedups.concave[tied].all():
+    tied = np.flatnonzero(cleared.high > cleared.low)
+    if not buyers.integer and all(buyers.is_straight(int(g), cleared.low[g], cleared.high[g]) for g in tied):
         out[served] = cleared.quantities[groups]
         return Allocation(out, cleared.price)
     out[served] = cleared.low[groups]
-    queue = served[np.lexsort((np.arange(len(served)), jobs.remaining[served], -jobs.age[served]))]
-    _fill(buyers, member, queue, out, cores - float(counts @ cleared.low))
+    _fill(buyers, member, jobs, (served, waiting), out, cores - float(counts @ cleared.low))
     return Allocation(out, cleared.price)
 
 
-def _fill(buyers: Buyers, member: IntArray, queue: IntArray, out: FloatArray, spare: float) -> None:
-    """Spend the spare cores on the most valuable steps that fit, then on a part of one step.
+class Step(NamedTuple):
+    """A set of jobs of one group and width, and the next width of each; in a heap, most valuable first."""
 
-    A queue entry is a set of jobs of one group with the same width; raising some of them splits the set.
+    value: float
+    """Minus what the step is worth."""
+    entry: int
+    group: int
+    members: IntArray
+    target: float
+    reach: float
+    """The spare cores for which the target is the best part of a step that does not fit; 0 for a step."""
+
+
+def _fill(
+    buyers: Buyers,
+    member: IntArray,
+    jobs: Jobs,
+    queues: Sequence[IntArray | None],
+    out: FloatArray,
+    spare: float,
+) -> None:
+    """Spend the spare cores on the most valuable steps that fit, given to the earliest of those who tie.
+
+    A step that does not fit comes back as the best part of it within reach of the cores that are left. These
+    only get fewer, so that the value at which it comes back is never below what it is worth later.
     """
-    by_group = queue[np.argsort(member[queue], kind="stable")]
-    sets = np.split(by_group, np.flatnonzero(np.diff(member[by_group])) + 1)
-    widths = np.array(buyers.least)
-    widths[member[queue]] = out[queue]
-    wider = buyers.next_widths(widths)
-    values = buyers.edge_values(widths, wider)
-    heap = [
-        (-float(values[group]), entry, group, members)
-        for entry, members in enumerate(sets)
-        if wider[group := int(member[members[0]])] > widths[group]
-    ]
+    heap: list[Step] = []
+    entries = 0
+    for queue in queues:
+        sets = [] if queue is None else _sets(member, jobs, queue)
+        heap += _first_steps(buyers, member, sets, out, entries)
+        entries += len(sets)
     heapq.heapify(heap)
-    stuck: list[tuple[int, IntArray]] = []
-    entries = len(sets)
     while heap and spare > DUST:
-        _, _, group, members = heapq.heappop(heap)
-        width = float(out[members[0]])
-        next_width = buyers.next_width(group, width)
-        step = next_width - width
-        lucky = min(len(members), int((spare + DUST) // step))
-        if lucky < len(members):
-            stuck.append((group, members[lucky:]))
+        step = heapq.heappop(heap)
+        width, lucky = float(out[step.members[0]]), 0
+        if step.reach in {0.0, spare}:
+            most = len(step.members) if step.reach == 0.0 else 1
+            lucky = min(most, int((spare + DUST) // (step.target - width)))
+        raised, rest = step.members[:lucky], step.members[lucky:]
         if lucky:
             # The vertex itself: a sum that misses it by rounding would make the vertex the next step.
-            out[members[:lucky]] = next_width
-            spare -= lucky * step
-            wider_still = buyers.next_width(group, next_width)
-            if wider_still > next_width:
-                entries += 1
-                value = buyers.edge_value(group, next_width, wider_still)
-                heapq.heappush(heap, (-value, entries, group, members[:lucky]))
-    if spare > DUST:
-        _give_rest(buyers, stuck, out, spare)
+            out[raised] = step.target
+            spare -= lucky * (step.target - width)
+            entries += 1
+            wider = buyers.next_width(step.group, step.target)
+            if wider > step.target:
+                value = buyers.edge_value(step.group, step.target, wider)
+                heapq.heappush(heap, Step(-value, entries, step.group, raised, wider, 0.0))
+        if len(rest) and spare > DUST:
+            value, target = buyers.best_part(step.group, width, spare)
+            if target > width:
+                heapq.heappush(heap, Step(-value, step.entry, step.group, rest, target, spare))
 
 
-def _give_rest(buyers: Buyers, stuck: list[tuple[int, IntArray]], out: FloatArray, spare: float) -> None:
-    """Give what is less than any whole step to the job that gains most from it, if one gains."""
-    best, job = -np.inf, -1
-    for group, members in stuck:
-        width = float(out[members[0]])
-        value = buyers.edge_value(group, width, width + spare)
-        if (
-            buyers.speedups.members[group](width + spare) > buyers.speedups.members[group](width)
-            and value > best
-        ):
-            best, job = value, int(members[0])
-    if job >= 0:
-        out[job] += spare
+def improved_whole(
+    buyers: Buyers, member: IntArray, jobs: Jobs, found: Allocation, cores: float
+) -> Allocation:
+    """Whole cores that maximise Σ w·s(k), where dents keep steps from it; the earliest have the widest."""
+    limits = np.minimum(buyers.most, cores)
+    if buyers.speedups.concave.all() or float(limits.sum()) > MOST_VALUES:
+        return found
+    sets = _sets(member, jobs, np.arange(len(jobs)))
+    groups = [int(member[members[0]]) for members in sets]
+    values = [
+        buyers.weights[g] * buyers.speedups.members[g](np.arange(float(limits[g]) + 1.0)) for g in groups
+    ]
+    counts = np.array([len(members) for members in sets])
+    given = [found.cores[members].astype(np.int64) for members in sets]
+    widths = best_widths(values, counts, int(cores), given)
+    if widths is None:
+        return found
+    out = np.zeros(len(jobs))
+    for members, own in zip(sets, widths, strict=True):
+        out[members] = own
+    return Allocation(out, found.price)
+
+
+def _sets(member: IntArray, jobs: Jobs, queue: IntArray) -> list[IntArray]:
+    """The jobs of each group, the earliest first, the smallest of equal age."""
+    if len(queue) == 0:
+        return []
+    queue = queue[np.lexsort((np.arange(len(queue)), jobs.remaining[queue], -jobs.age[queue]))]
+    by_group = queue[np.argsort(member[queue], kind="stable")]
+    return np.split(by_group, np.flatnonzero(np.diff(member[by_group])) + 1)
+
+
+def _first_steps(
+    buyers: Buyers, member: IntArray, sets: Sequence[IntArray], out: FloatArray, entries: int
+) -> list[Step]:
+    """The next steps of sets of different groups, all at once."""
+    groups = np.array([member[members[0]] for members in sets], dtype=np.intp)
+    widths = np.array(buyers.least)
+    widths[groups] = [out[members[0]] for members in sets]
+    wider = buyers.next_widths(widths)
+    values = -buyers.edge_values(widths, wider)
+    rows = zip(values[groups].tolist(), groups.tolist(), sets, wider[groups].tolist(), strict=True)
+    return [
+        Step(value, entry, group, members, target, 0.0)
+        for entry, (value, group, members, target) in enumerate(rows, entries)
+        if target > widths[group]
+    ]
 
 
 def serve_by_index(
@@ -205,26 +273,36 @@ def serve_by_price(
         else:
             many = trial
         trial = (few + many) // 2
-    return best if few == len(queue) else _part_for_next(buyers, member, queue, few, value, best, cores)
+    if few == len(queue):
+        return best
+    return _with_rest(buyers, member, jobs, queue, few, value, best, cores)
 
 
-def _part_for_next(
+def _with_rest(
     buyers: Buyers,
     member: IntArray,
+    jobs: Jobs,
     queue: IntArray,
     few: int,
     value: FloatArray,
     best: Allocation,
     cores: float,
 ) -> Allocation:
-    """Give the first job left out a part of its block if, at its own value, the others leave a core."""
+    """Give the first job left out a part of its block if, at its own value, the others leave a core.
+
+    Where some speedup has a dent, what is left is offered to all jobs, served or not.
+    """
     following = queue[few]
     wanted = buyers.demand(float(value[following]))[member[queue[:few]]]
     spare = min(cores - float(wanted.sum()), float(buyers.least[member[following]]))
     spare = np.floor(spare + DUST) if buyers.integer else spare
+    dented = not buyers.speedups.concave.all()
     if spare < 1.0:
-        return best
+        return share(buyers, member, jobs, queue[:few], cores, queue[few:]) if dented and few else best
     out = np.zeros_like(best.cores)
     out[queue[:few]] = wanted
-    out[following] = spare
+    if dented:
+        _fill(buyers, member, jobs, (queue[:few], queue[few:]), out, cores - float(wanted.sum()))
+    else:
+        out[following] = spare
     return Allocation(out, float(value[following]))

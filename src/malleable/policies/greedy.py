@@ -27,7 +27,7 @@ from malleable.policies._class_rules import (
 )
 from malleable.policies._market_groups import market_jobs_table
 from malleable.policies._market_jobs import greedy_jobs_rule
-from malleable.policies._purchase import Groups, grouped, serve_by_price, usable
+from malleable.policies._purchase import Groups, grouped, improved_whole, in_costs, serve_by_price, usable
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ class Greedy(Policy):
         buyers = GreedyBuyers(groups.speedups, groups.weights, integer=integer)
         value = (buyers.weights * buyers.speedups(buyers.least) / buyers.least)[groups.member]
         order = partial(self.order, jobs, groups, value)
-        return serve_by_price(buyers, groups.member, jobs, order, value, cores)
+        found = serve_by_price(buyers, groups.member, jobs, order, value, cores)
+        found = improved_whole(buyers, groups.member, jobs, found, cores) if integer else found
+        return in_costs(found, buyers.unit)
 
     def order(self, jobs: Jobs, groups: Groups, value: FloatArray) -> IntArray:  # noqa: ARG002 - see GREEDY*
         """Who is served first: the most valuable, then the earliest."""

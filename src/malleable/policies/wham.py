@@ -28,7 +28,7 @@ from malleable.policies._class_rules import (
 )
 from malleable.policies._market_groups import market_jobs_table
 from malleable.policies._market_jobs import wham_jobs_rule
-from malleable.policies._purchase import grouped, serve_by_index, usable
+from malleable.policies._purchase import grouped, in_costs, serve_by_index, usable
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Wham(Policy):
         gain = buyers.weights * buyers.speedups(buyers.least) / buyers.least
         with np.errstate(divide="ignore", over="ignore"):
             index = gain[groups.member] / jobs.remaining
-        return serve_by_index(buyers, groups.member, jobs, index, cores)
+        return in_costs(serve_by_index(buyers, groups.member, jobs, index, cores), buyers.unit)
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
         return WhittleBuyers(workload.speedups, workload.holding_costs)
@@ -62,4 +62,4 @@ class Wham(Policy):
             return JobProgram(wham_jobs_rule, market_jobs_table(workload, cores))
         if has_closed_forms(speedups):
             return ClassProgram(quadratic_rule, quadratic_table(speedups, costs), INDEX)
-        return ClassProgram(wham_rule, market_table(speedups, costs, cores), INDEX)
+        return ClassProgram(wham_rule, market_table(speedups, self.buyers(workload).weights, cores), INDEX)

@@ -37,14 +37,14 @@ class Amdahl(Speedup):
 
     def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         q = self.sequential
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.maximum(
                 1.0, np.sqrt(np.asarray(weight) * (1.0 - q) / (q * np.asarray(price, dtype=float)))
             )
 
     def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         q = self.sequential
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             root = np.sqrt(np.asarray(weight) * (1.0 - q) / np.asarray(price, dtype=float))
         return np.maximum(1.0, (root - (1.0 - q)) / q)
 

@@ -47,7 +47,7 @@ class LinearPower(Speedup):
 
     def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         ratio = self.exponent / (1.0 - self.exponent)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.maximum(self.cores, np.asarray(weight) * ratio / np.asarray(price, dtype=float))
 
     def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:

@@ -37,7 +37,7 @@ class Power(Speedup):
 
     def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         ratio = self.exponent / (1.0 - self.exponent)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.maximum(1.0, np.asarray(weight) * ratio / np.asarray(price, dtype=float))
 
     def work_demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,15 @@ from scipy.integrate import solve_ivp
 
 from malleable.contracts import FloatArray
 from malleable.errors import MalleableError, ParameterError
+from malleable.theory.relaxed import least_cores
+from malleable.theory.swarm import Swarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-    from malleable.theory.fluid import Fluid
+    from malleable.theory.fluid import FixedPoint, Fluid
     from malleable.theory.market import Clearing
 
 ARRIVED = 1e-4
@@ -31,6 +34,12 @@ ACCURACY = 1e-6
 """Relative error that the integrator may make in a step."""
 EXTENSIONS = 6
 """How often the time of a trajectory that has not arrived is doubled."""
+OVER, CLOSE = 1e-6, 1e-12
+"""Overload, and time that is left, below which there is none."""
+BATCH = 10**6
+"""Numbers of jobs by phase, in all trajectories that are followed at once."""
+MOST_STEPS = 2000
+"""Where a trajectory that does not get on with others is followed alone."""
 FEW_JOBS = 1e-9
 """Absolute error allowed, relative to the load."""
 
@@ -93,7 +102,6 @@ def _solved(fluid: Fluid, start: FloatArray, times: FloatArray, method: str) -> 
         market = fluid.market(jobs, market) if jobs.any() else None
         return fluid.drift(state, market)
 
-    work = np.linalg.solve(-fluid.generator.T, fluid.arrivals)
     with warnings.catch_warnings():
         # What goes wrong is told by the result; the warning is for who has nothing else to try.
         warnings.filterwarnings("ignore", message="lsoda", category=UserWarning)
@@ -104,45 +112,75 @@ def _solved(fluid: Fluid, start: FloatArray, times: FloatArray, method: str) -> 
             method=method,
             t_eval=times,
             rtol=ACCURACY,
-            atol=FEW_JOBS * float(work.sum()),
+            atol=FEW_JOBS * float(fluid.work.sum()),
         )
 
 
 def _leaves(fluid: Fluid, states: FloatArray) -> bool:
-    return bool((fluid.overload(states) > 1.0 + 1e-6).any())
+    return bool((fluid.overload(states) > 1.0 + OVER).any())
 
 
 def study(
     fluid: Fluid,
-    target: FloatArray,
+    point: FixedPoint,
     slowest: float,
     starts: int,
     seed: int,
     progress: Callable[[int, int], None] | None,
 ) -> Attractor:
     """Follow trajectories from many starts until they arrive or time is up."""
-    length = float(np.linalg.norm(target))
     # Long enough for a deviation to fall by 1e-8, and for the work of a full system to be done.
-    spare = fluid.cores - fluid.workload.total_load
+    spare = fluid.cores - least_cores(fluid.workload, fluid.buyers)
     drain = fluid.cores * float(fluid.workload.mean_sizes.max()) / spare
     time = drain if slowest >= 0.0 else 20.0 / -slowest
-    converged = left = 0
+    length = float(np.linalg.norm(point.state))
+    converged = left = done = 0
     worst = 0.0
-    for done, start in enumerate(_starts(fluid, target, starts, seed), 1):
-        distance, outside, z, span = np.inf, False, start, time
-        for _ in range(EXTENSIONS):
-            path = _integrate(fluid, z, np.linspace(0.0, span, 33))
-            outside |= _leaves(fluid, path)
-            z, span = np.maximum(path[-1], 0.0), 2.0 * span
-            distance = float(np.linalg.norm(z - target)) / length
-            if distance <= ARRIVED:
+    remaining = _starts(fluid, point.state, starts, seed)
+    while batch := list(islice(remaining, max(1, BATCH // len(point.state)))):
+        states, span = np.array(batch), time
+        outside = np.zeros(len(states), dtype=bool)
+        going = np.arange(len(states))
+        for extension in range(EXTENSIONS):
+            states[going], left_now = _followed(fluid, states[going], point, span)
+            outside[going] |= left_now
+            distances = np.linalg.norm(states - point.state, axis=1) / length
+            arrived = len(states) if extension == EXTENSIONS - 1 else int((distances <= ARRIVED).sum())
+            if progress is not None:
+                for count in range(done + len(states) - len(going), done + arrived):
+                    progress(count + 1, starts)
+            going, span = np.flatnonzero(distances > ARRIVED), 2.0 * span
+            if not len(going):
                 break
-        converged += distance <= ARRIVED
-        left += outside
-        worst = max(worst, distance)
-        if progress is not None:
-            progress(done, starts)
+        converged += int((distances <= ARRIVED).sum())
+        left += int(outside.sum())
+        worst = max(worst, float(distances.max()))
+        done += len(states)
     return Attractor(starts, converged, worst, left)
+
+
+def _followed(
+    fluid: Fluid, starts: FloatArray, point: FixedPoint, span: float
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Where trajectories are after a time, and whether they passed through states with too many jobs."""
+    ends, outside = starts.copy(), fluid.overload(starts) > 1.0 + OVER
+    few = FEW_JOBS * float(fluid.work.sum())
+    swarm = Swarm(fluid, starts, point.market.price, ACCURACY, few)
+    rows, ahead = np.arange(len(starts)), np.full(len(starts), span)
+    for _ in range(MOST_STEPS):
+        ahead -= swarm.advance(ahead)
+        outside[rows] |= fluid.overload(swarm.states) > 1.0 + OVER
+        going = ahead > CLOSE * span
+        if not going.all():
+            ends[rows[~going]] = swarm.states[~going]
+            rows, ahead = rows[going], ahead[going]
+            swarm.keep(going)
+        if not len(rows):
+            break
+    for row, state, rest in zip(rows, swarm.states, ahead, strict=True):
+        path = _integrate(fluid, np.maximum(state, 0.0), np.linspace(0.0, rest, 33))
+        ends[row], outside[row] = path[-1], outside[row] or _leaves(fluid, path)
+    return np.maximum(ends, 0.0), outside
 
 
 def _starts(fluid: Fluid, target: FloatArray, count: int, seed: int) -> Iterator[FloatArray]:
@@ -153,8 +191,12 @@ def _starts(fluid: Fluid, target: FloatArray, count: int, seed: int) -> Iterator
     full = fluid.cores / np.maximum(fluid.buyers.floor, 1.0)[fluid.owner]
     special = [np.zeros(phases), target / float(fluid.overload(target))]
     corners = rng.permutation(phases)[: max(0, (count - 2) // 2)]
-    special += [np.eye(phases)[u] * full for u in corners]
     for i in range(count):
         mixture = rng.dirichlet(np.full(phases, 0.5)) * full
         fill = 1.0 - 1e-3 * rng.random() if i % 4 == 0 else rng.random()
-        yield special[i] if i < len(special) else mixture * fill
+        if i < len(special):
+            yield special[i]
+        elif i - len(special) < len(corners):
+            yield np.where(np.arange(phases) == corners[i - len(special)], full, 0.0)
+        else:
+            yield mixture * fill

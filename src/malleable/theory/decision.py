@@ -35,6 +35,7 @@ from scipy.sparse import linalg
 
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.exact import IntArray, Lattice, PhaseType
+from malleable.theory.phases import size_phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -188,10 +189,4 @@ def phases(job_class: JobClass) -> PhaseType:
             f"class {job_class.name!r}: {job_class.arrivals.kind} arrivals are no Markov chain",
             "use poisson arrivals, or simulate",
         )
-    law = job_class.size.phase_type()
-    if law is None:
-        raise UnsupportedError(
-            f"class {job_class.name!r}: {job_class.size.kind} sizes have no phases, so no Markov chain",
-            "use exponential, erlang, hyperexponential or phase_type sizes with the same moments",
-        )
-    return law
+    return size_phases(job_class, "Markov chain")

@@ -20,7 +20,7 @@ from malleable.errors import InfeasibleError, MalleableError, ParameterError, Un
 from malleable.model import Workload, checked_cores
 from malleable.theory.market import WhittleBuyers
 from malleable.theory.queues import mgc_response_time
-from malleable.theory.relaxed import relax
+from malleable.theory.relaxed import least_cores, relax
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,12 +120,13 @@ def _check_beta(beta: float, *, repaired: bool) -> None:
 
 def _plan(workload: Workload, cores: float, beta: float, *, repaired: bool, integer: bool) -> FixedWidthPlan:
     capacity = cores - cores**beta
-    if capacity <= workload.total_load:
+    buyers = WhittleBuyers(workload.speedups, workload.holding_costs, integer=integer)
+    needed = least_cores(workload, buyers)
+    if capacity <= needed:
         raise InfeasibleError(
             f"fw-cam with beta={beta:g} plans for {capacity:.4g} of {cores:g} cores, "
-            f"but work for {workload.total_load:.4g} arrives"
+            f"but work for {needed:.4g} arrives"
         )
-    buyers = WhittleBuyers(workload.speedups, workload.holding_costs, integer=integer)
     solution = relax(workload, buyers, capacity)
     widths = np.maximum(1.0, np.floor(solution.widths + ROUNDING)) if integer else solution.widths
     effective = workload.loads * widths / _speeds(workload, widths)

@@ -23,6 +23,7 @@ it does in the system itself; EQUI needs no extension.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,11 +33,16 @@ from malleable import catalog
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.market import Clearing, clear
-from malleable.theory.relaxed import Relaxation, relax
+from malleable.theory.phases import size_phases
+from malleable.theory.relaxed import relax
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
     from malleable.contracts import FloatArray, Policy
-    from malleable.model import JobClass, Workload
+    from malleable.model import Workload
 
 TIE = 1e-6
 """Relative distance of two widths on sale at one price, above which the price is a jump of the demand."""
@@ -45,6 +51,10 @@ NEARBY = 1e-4
 STEPS, FOLLOWED = 8, 1e-11
 """Secant steps that may be spent on following the price, and the relative error that ends them."""
 LARGE, TINY = 1e3, 1e-300
+FEW_PHASES = 64
+"""Up to so many phases a full matrix is faster than its blocks."""
+FEWEST = 1e-9
+"""Jobs a core below which the system is empty for all purposes, and prices beyond all digits."""
 
 
 class FixedPoint(NamedTuple):
@@ -77,7 +87,7 @@ class Fluid:
     def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
         self.workload, self.policy, self.cores = workload, policy, checked_cores(cores)
         self.buyers = policy.buyers(workload)
-        laws = [_phases(job_class) for job_class in workload.classes]
+        laws = [size_phases(job_class, "fluid equation") for job_class in workload.classes]
         lengths = [len(p) for p, _ in laws]
         self.owner = np.repeat(np.arange(len(laws)), lengths)
         """The class of each phase."""
@@ -86,12 +96,35 @@ class Fluid:
         """λ_i p_iu."""
         self.generator: FloatArray = linalg.block_diag(*(Q for _, Q in laws))
         self._entry = self.buyers.entry
-        self._satiable = bool(np.isfinite(self.buyers.most).all())
-        self._shares_time = bool((self._entry == self._entry[0]).all())
+        self.satiable = bool(np.isfinite(self.buyers.most).all())
+        """Whether there is an end to what jobs can use."""
+        self.shares_time = bool((self._entry == self._entry[0]).all())
+        """Whether jobs that outnumber cores share them in time."""
+        self.blocks = _blocks([Q for _, Q in laws], self._starts)
+        """Classes with as many phases together: which, the places of their phases, and their generators."""
 
     def by_class(self, state: FloatArray) -> FloatArray:
         """Sum phases (the last axis) to classes."""
         return np.asarray(np.add.reduceat(state, self._starts, axis=-1))
+
+    @cached_property
+    def work(self) -> FloatArray:
+        """λ_i p_i (−Q_i)⁻¹: the work that arrives in each phase per unit of time."""
+        out = np.empty(len(self.owner))
+        for _, phases, generators in self.blocks:
+            out[phases] = np.linalg.solve(-generators.swapaxes(1, 2), self.arrivals[phases][..., None])[
+                ..., 0
+            ]
+        return out
+
+    def flow(self, state: FloatArray) -> FloatArray:
+        """z_i Q_i of each class, at unit speed."""
+        if len(self.owner) <= FEW_PHASES:
+            return np.asarray(state @ self.generator)
+        out = np.empty(state.shape)
+        for _, phases, generators in self.blocks:
+            out[..., phases] = (state[..., phases][..., None, :] @ generators)[..., 0, :]
+        return out
 
     def overload(self, state: FloatArray) -> FloatArray:
         """Cores that the least widths of all jobs need, relative to those there are; above 1 is overload."""
@@ -103,12 +136,12 @@ class Fluid:
         The market of a `previous`, similar state makes it several times faster, at eleven digits.
         """
         needed = float(jobs @ self.buyers.floor)
-        if needed >= self.cores and self._shares_time:
+        if needed >= self.cores and self.shares_time:
             return Clearing(np.inf, np.zeros(len(jobs)), self.buyers.least, self.cores / needed)
-        if self._satiable and float(jobs @ self.buyers.most) <= self.cores:
+        if self.satiable and float(jobs @ self.buyers.most) <= self.cores:
             return Clearing(0.0, self.buyers.most, self.buyers.most, 0.0)
         nearby = None if previous is None else self._followed(jobs, previous)
-        return nearby or clear(self._bought, jobs, self.cores)
+        return nearby or clear(self.bought, jobs, self.cores)
 
     def _followed(self, jobs: FloatArray, previous: Clearing) -> Clearing | None:
         """The same tie with another share, or secant steps in log price and log demand; None if lost."""
@@ -121,7 +154,7 @@ class Fluid:
         # Demand at a power-law speedup is proportional to 1/l: slope −1 is a good first guess.
         slope, before, last = -1.0, 0.0, 0.0
         for step in range(STEPS):
-            widths = self._bought(price)
+            widths = self.bought(price)
             excess = float(np.log(max(float(jobs @ widths), TINY) / self.cores))
             if abs(excess) <= FOLLOWED:
                 return Clearing(price, widths, widths, 0.0)
@@ -133,7 +166,8 @@ class Fluid:
             price *= float(np.exp(last))
         return None
 
-    def _bought(self, price: float) -> FloatArray:
+    def bought(self, price: FloatArray | float) -> FloatArray:
+        """The cores that a job of each class buys at a price; several prices stand below each other."""
         return np.where(price > self._entry, 0.0, self.buyers.demand(price))
 
     def _speeds(self, market: Clearing) -> tuple[FloatArray, FloatArray]:
@@ -147,7 +181,7 @@ class Fluid:
         market = market or self.market(jobs)
         slow, fast = self._speeds(market)
         speed = slow + market.share * (fast - slow)
-        return self.arrivals + speed[self.owner] * (state @ self.generator)
+        return self.arrivals + speed[self.owner] * (self.flow(state))
 
     def response(self, market: Clearing) -> Response:
         """How cores and speed react to the price, or to the share of a tie."""
@@ -159,7 +193,7 @@ class Fluid:
         if market.price == 0.0:
             return Response(np.array([widths, none, none]), np.array([slow, none, none]), tied=False)
         g, g1, g2 = self.buyers.derivatives(market.price)
-        below, above = (self._bought(market.price * (1.0 + step)) for step in (-NEARBY, NEARBY))
+        below, above = (self.bought(market.price * (1.0 + step)) for step in (-NEARBY, NEARBY))
         # A corner of a speedup without formulas shows as a wild slope where demand does not move at all.
         moves = np.abs(above - below) >= 0.02 * NEARBY * market.price * np.abs(g1)
         moves &= market.price <= self._entry
@@ -175,7 +209,7 @@ class Fluid:
         jobs = self.by_class(state)
         cores, (h, h1, _), _ = self.response(market or self.market(jobs))
         gradient, _ = price_gradients(jobs, cores)
-        flow = state @ self.generator
+        flow = self.flow(state)
         own = h[self.owner, None] * self.generator.T
         return np.asarray(own + np.outer(h1[self.owner] * flow, gradient[self.owner]))
 
@@ -187,7 +221,7 @@ class Fluid:
         C = self.by_class(self.by_class(W).T)
         own = 2.0 * h1[self.owner] * ((W @ first[self.owner]) @ self.generator)
         shared = h2 * float(first @ C @ first) + h1 * float((second * C).sum())
-        return np.asarray(own + shared[self.owner] * (state @ self.generator))
+        return np.asarray(own + shared[self.owner] * (self.flow(state)))
 
     def fixed_point(self) -> FixedPoint:
         """The state with F(z) = 0, at the price where Σ load_i k_i/s_i(k_i) = n: arriving work uses n cores.
@@ -195,24 +229,42 @@ class Fluid:
         There Z_i = load_i/s_i(k_i), and the phases are filled in proportion to λ_i p_i (−Q_i)⁻¹.
         """
         relaxed = relax(self.workload, self.buyers, self.cores)
-        self._check_served(relaxed)
-        work = np.linalg.solve(-self.generator.T, self.arrivals)
-        state = work * relaxed.durations[self.owner]
+        price = relaxed.price / self.buyers.unit
+        self._check_served(price)
+        state = self.work * relaxed.durations[self.owner]
         jobs = self.by_class(state)
-        market = clear(self._bought, jobs, self.cores, relaxed.price) if relaxed.price else self.market(jobs)
+        total = float(jobs.sum())
+        if total < FEWEST * self.cores:
+            raise UnsupportedError(
+                f"with {total:.2g} jobs present on {self.cores:g} cores there is no limit of many",
+                "use a higher load; `malleable bound` has an answer at any",
+            )
+        market = clear(self.bought, jobs, self.cores, price) if price else self.market(jobs)
         cost = float(self.workload.holding_costs @ jobs) / self.workload.total_rate
         return FixedPoint(state, jobs, relaxed.widths, relaxed.price, cost, market)
 
-    def _check_served(self, relaxed: Relaxation) -> None:
+    def _check_served(self, price: float) -> None:
         """A class priced out of the market grows without bound, whatever the load."""
-        name = catalog.display("policies", self.policy.kind)
-        starved = int(np.argmax(relaxed.price / self._entry))
-        if relaxed.price > self._entry[starved] * (1.0 + 1e-12):
+        name, unit = catalog.display("policies", self.policy.kind), self.buyers.unit
+        starved = int(np.argmax(price / self._entry))
+        if price > self._entry[starved] * (1.0 + 1e-12):
             raise UnstableError(
                 f"{name} leaves class {self.workload.class_names[starved]!r} without cores: the others pay "
-                f"{relaxed.price:.4g} a core, its jobs are worth {self._entry[starved]:.4g}",
+                f"{price * unit:.4g} a core, its jobs are worth {self._entry[starved] * unit:.4g}",
                 "use wham, equal weights, more cores or a lower load",
             )
+
+
+def _blocks(
+    generators: Sequence[FloatArray], starts: NDArray[np.intp]
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]]:
+    sizes = np.array([len(Q) for Q in generators])
+    blocks = []
+    for size in np.unique(sizes):
+        classes = np.flatnonzero(sizes == size)
+        phases = starts[classes][:, None] + np.arange(size)
+        blocks.append((classes, phases, np.stack([Q for Q in generators if len(Q) == size])))
+    return blocks
 
 
 def price_gradients(jobs: FloatArray, cores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -225,13 +277,3 @@ def price_gradients(jobs: FloatArray, cores: FloatArray) -> tuple[FloatArray, Fl
     first = -g / G1
     mixed = np.outer(g1, first)
     return first, -(mixed + mixed.T + G2 * np.outer(first, first)) / G1
-
-
-def _phases(job_class: JobClass) -> tuple[FloatArray, FloatArray]:
-    law = job_class.size.phase_type()
-    if law is None:
-        raise UnsupportedError(
-            f"class {job_class.name!r}: {job_class.size.kind} sizes have no phases, so no fluid equation",
-            "use exponential, erlang, hyperexponential or phase_type sizes with the same moments",
-        )
-    return law

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable.errors import ParameterError
+from malleable.hull import is_straight
 from malleable.roots import last_bracket
 from malleable.speedups._numeric import NumericSpeedup
 from malleable.speedups._stack import Stack
@@ -33,13 +35,36 @@ FREE, PROHIBITIVE = 1e-280, 1e280
 """Prices beyond which demand is taken to have reached its limits."""
 ENORMOUS = 1e100
 """Cores that stand for infinitely many, so that differences remain numbers."""
+EXTREME = 1e100
+"""Costs up to this, and down to its inverse, leave room for the prices that they make."""
+SAME = 1e-9
+"""Relative difference of values that is rounding."""
+MANY = 2.0**20
+"""How far a family from elsewhere is looked at for dents, where it has no limit of its own."""
 WIDEST = 1e64
 """The longest step in the search for a bracket around the price."""
+
+
+def cost_unit(weights: FloatArray) -> float:
+    """The unit in which costs lie in the middle of the numbers: 1, or a power of two where they are extreme.
+
+    Only ratios of costs matter to a market, but its prices must be numbers; a power of two costs no digits.
+    """
+    low, high = float(np.min(weights, initial=np.inf)), float(np.max(weights, initial=0.0))
+    if low >= 1.0 / EXTREME and high <= EXTREME:
+        return 1.0
+    if not high <= EXTREME**2 * low * (1.0 + SAME):
+        raise ParameterError(
+            f"holding costs from {low:.4g} to {high:.4g} are too far apart to be compared in numbers",
+            f"let them differ by a factor of at most {EXTREME**2:g}",
+        )
+    return float(2.0 ** round(0.5 * (np.log2(low) + np.log2(high))))
 
 
 class Buyers(ABC):
     """Groups of identical jobs, and the cores each job of a group wants at a price.
 
+    Weights, and so prices, are in multiples of `unit` (1 unless they are extreme, see `cost_unit`).
     `least` is the width below which nobody runs while cores are scarce (the most efficient one), `most`
     the width beyond which cores do not help. Under a `cap` no job may use more than that many cores.
     """
@@ -54,7 +79,8 @@ class Buyers(ABC):
     ) -> None:
         limited = [_on_integers(s, cap) if integer else s.capped(cap) for s in speedups]
         self.speedups = Stack(limited)
-        self.weights = np.asarray(weights, dtype=float)
+        self.unit = cost_unit(weights)
+        self.weights = np.asarray(weights, dtype=float) / self.unit
         self.integer = integer
         self.least = np.minimum(self.speedups.most_efficient, cap)
         self.most = np.minimum(self.speedups.peak, cap)
@@ -73,11 +99,11 @@ class Buyers(ABC):
         return np.full(self.speedups.size, np.inf)
 
     @abstractmethod
-    def wish(self, price: float) -> FloatArray:
+    def wish(self, price: FloatArray | float) -> FloatArray:
         """Real-valued cores that one job of each group wants, before limits."""
 
     @abstractmethod
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         """What a job of each group minimises at this price."""
 
     @staticmethod
@@ -89,7 +115,7 @@ class Buyers(ABC):
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Demand g(l) and its first two derivatives in the price."""
 
-    def demand(self, price: float) -> FloatArray:
+    def demand(self, price: FloatArray | float) -> FloatArray:
         """Cores that one job of each group wants at this price, within its limits."""
         wish = np.clip(self.wish(price), self.least, np.minimum(self.most, ENORMOUS))
         if not self.integer:
@@ -106,38 +132,65 @@ class Buyers(ABC):
 
     def next_widths(self, widths: FloatArray) -> FloatArray:
         """The next width above each that some price selects; the same width where there is none."""
-        wider = np.minimum(widths + 1.0, self.most)
+        wider = np.where(widths < self.least, self.least, np.minimum(widths + 1.0, self.most))
         for group in np.flatnonzero(~self.speedups.concave):
             wider[group] = self.next_width(int(group), float(widths[group]))
         return np.maximum(wider, widths)
 
     def next_width(self, group: int, width: float) -> float:
         """The same for one group."""
+        if width < self.least[group]:
+            return float(self.least[group])
         speedup = self.speedups.members[group]
-        if not speedup.concave and isinstance(speedup, Table):
+        if not speedup.concave and isinstance(speedup, Table | NumericSpeedup):
             wider = speedup.pricing.widths[speedup.pricing.widths > width]
             return float(wider[0]) if len(wider) else width
         return max(min(width + 1.0, float(self.most[group])), width)
 
+    def is_straight(self, group: int, low: float, high: float) -> bool:
+        """Whether a job of the group gets on between two widths as if they were mixed: on the chord."""
+        speedup = self.speedups.members[group]
+        return speedup.concave or is_straight(*_corners(speedup), low, high)
+
+    def best_part(self, group: int, width: float, spare: float) -> tuple[float, float]:
+        """Where the next width is too far: the most valuable one within reach, its value first.
+
+        Among corners of one value the widest counts; the width itself where nothing is gained.
+        """
+        speedup = self.speedups.members[group]
+        reach = min(width + spare, float(self.most[group]))
+        corners = np.zeros(0) if speedup.concave else _corners(speedup)[0]
+        wider = np.append(corners[(corners > width) & (corners < reach)], reach)
+        speed, faster = float(speedup(width)), speedup(wider)
+        gains = (faster > speed) & (wider > width)
+        if not gains.any():
+            return -np.inf, width
+        wider, faster = wider[gains], faster[gains]
+        with np.errstate(over="ignore"):
+            values = self.step_value(self.weights[group], width, wider, speed, faster)
+        best = float(values.max())
+        return best, float(wider[values >= best * (1.0 - SAME)][-1])
+
     def edge_values(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The price below which a job of each group prefers `high` to `low` cores."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values = self.step_value(self.weights, low, high, self.speedups(low), self.speedups(high))
         return np.where(high > low, values, -np.inf)
 
     def edge_value(self, group: int, low: float, high: float) -> float:
         """The same for one group."""
         speedup = self.speedups.members[group]
-        return float(self.step_value(self.weights[group], low, high, speedup(low), speedup(high)))
+        with np.errstate(over="ignore"):
+            return float(self.step_value(self.weights[group], low, high, speedup(low), speedup(high)))
 
 
 class WhittleBuyers(Buyers):
     """Jobs that minimise (c + l·k)/s(k): holding cost plus rent, per unit of work."""
 
-    def wish(self, price: float) -> FloatArray:
+    def wish(self, price: FloatArray | float) -> FloatArray:
         return self.speedups.demand(price, self.weights)
 
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return (self.weights + price * cores) / self.speedups(cores)
 
     @staticmethod
@@ -165,10 +218,10 @@ class GreedyBuyers(Buyers):
     def entry(self) -> FloatArray:
         return self.weights * self.speedups(self.least) / self.least
 
-    def wish(self, price: float) -> FloatArray:
+    def wish(self, price: FloatArray | float) -> FloatArray:
         return self.speedups.work_demand(price, self.weights)
 
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return price * cores - self.weights * self.speedups(cores)
 
     @staticmethod
@@ -190,13 +243,14 @@ class EqualBuyers(Buyers):
     def floor(self) -> FloatArray:
         return np.zeros(self.speedups.size)
 
-    def wish(self, price: float) -> FloatArray:
-        return np.full(self.speedups.size, 1.0 / price if price > 0.0 else np.inf)
+    def wish(self, price: FloatArray | float) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.divide(1.0, price) * np.ones(self.speedups.size))
 
-    def demand(self, price: float) -> FloatArray:
+    def demand(self, price: FloatArray | float) -> FloatArray:
         return np.minimum(self.wish(price), self.most)
 
-    def loss(self, price: float, cores: FloatArray) -> FloatArray:
+    def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return np.abs(cores - 1.0 / price)
 
     @staticmethod
@@ -267,6 +321,17 @@ def _better_integer(width: FloatArray, cap: float, merit: Callable[[FloatArray],
     down, up = np.floor(finite), np.minimum(np.ceil(finite), np.floor(cap))
     better = merit(up) >= merit(down)
     return np.where(np.isfinite(width), np.where(better, up, down), width)
+
+
+def _corners(speedup: Speedup) -> tuple[FloatArray, FloatArray]:
+    """Widths and speeds of what is known of a speedup that is not concave."""
+    if isinstance(speedup, Table):
+        return speedup.points
+    if isinstance(speedup, NumericSpeedup):
+        return speedup.grid
+    limit = float(min(speedup.peak, MANY))
+    widths = np.unique(np.append(np.geomspace(1.0, limit, 257), limit))
+    return widths, speedup(widths)
 
 
 def _on_integers(speedup: Speedup, cap: float) -> Speedup:

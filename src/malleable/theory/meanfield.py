@@ -18,7 +18,7 @@ from malleable import catalog
 from malleable.errors import ParameterError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
 from malleable.theory.fluid import Fluid
-from malleable.theory.refined import Refined, refine
+from malleable.theory.refined import Refined, linearise, refine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,8 @@ def mean_field(
     _check_count("seed", seed)
     fluid = Fluid(workload, policy, cores)
     point = fluid.fixed_point()
-    eigenvalues = np.linalg.eigvals(fluid.jacobian(point.state, point.market))
+    linear = linearise(fluid, point)
+    eigenvalues = linear.eigenvalues
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
     return MeanField(
@@ -111,8 +112,8 @@ def mean_field(
         price=point.price,
         cost=point.cost,
         eigenvalues=tuple(map(complex, eigenvalues[order].tolist())),
-        refined=refine(fluid, point),
-        attractor=study(fluid, point.state, float(eigenvalues.real.max()), starts, seed, progress),
+        refined=refine(fluid, point, linear),
+        attractor=study(fluid, point, float(eigenvalues.real.max()), starts, seed, progress),
         fluid=fluid,
     )
 

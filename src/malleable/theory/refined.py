@@ -19,19 +19,21 @@ limits or corners (a *kink*), and where jobs outnumber cores too often. The resu
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 from scipy.special import ndtr
 
-from malleable.theory.fluid import TIE, FixedPoint, Fluid, price_gradients
+from malleable.theory.fluid import TIE, price_gradients
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from malleable.contracts import FloatArray
+    from malleable.theory.fluid import FixedPoint, Fluid
 
+TINY = 1e-300
 RARE = 0.01
 """Probability of overload above which the correction is not to be trusted."""
 LARGE = 0.3
@@ -58,13 +60,45 @@ class Refined:
         return asdict(self)
 
 
-def refine(fluid: Fluid, point: FixedPoint) -> Refined:
-    """The 1/n correction at a fixed point of the fluid equation."""
+class Linear(NamedTuple):
+    """The linearised equation A = DF(z*), in units of z*, where it is U T Uᵀ with T nearly triangular.
+
+    In these units classes of very different numbers do not drown each other in rounding. The Schur form is
+    what takes time; eigenvalues and covariance are read off the same one.
+    """
+
+    matrix: FloatArray
+    unit: FloatArray
+    T: FloatArray
+    U: FloatArray
+
+    @property
+    def eigenvalues(self) -> NDArray[np.complex128]:
+        """Of A: the diagonal of T, and a conjugate pair for each block of two rows."""
+        values = np.diag(self.T).astype(complex)
+        below, above = np.diag(self.T, -1), np.diag(self.T, 1)
+        pairs = np.flatnonzero(below != 0.0)
+        turns = 1j * np.sqrt(np.abs(below[pairs] * above[pairs]))
+        values[pairs] += turns
+        values[pairs + 1] -= turns
+        return values
+
+
+def linearise(fluid: Fluid, point: FixedPoint) -> Linear:
+    """The linearised equation at a fixed point."""
     A = fluid.jacobian(point.state, point.market)
-    reason = _no_answer(fluid, A)
+    unit = np.where(point.state > 0.0, point.state, 1.0)
+    T, U = linalg.schur(A * unit / unit[:, None], output="real")
+    return Linear(A, unit, T, U)
+
+
+def refine(fluid: Fluid, point: FixedPoint, linear: Linear | None = None) -> Refined:
+    """The 1/n correction at a fixed point of the fluid equation."""
+    linear = linear or linearise(fluid, point)
+    reason = _no_answer(fluid, linear)
     if reason:
         return Refined(None, None, applies=False, reason=reason, overload=None)
-    W, shift = fluctuations(fluid, point, A)
+    W, shift = fluctuations(fluid, point, linear)
     costs = fluid.workload.holding_costs
     extra = float(costs @ fluid.by_class(shift)) / fluid.workload.total_rate
     overload = _overload(fluid, point.state + shift, W)
@@ -76,15 +110,16 @@ def refine(fluid: Fluid, point: FixedPoint) -> Refined:
 
 
 def fluctuations(
-    fluid: Fluid, point: FixedPoint, jacobian: FloatArray | None = None
+    fluid: Fluid, point: FixedPoint, linear: Linear | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Covariance W of the counts by phase, and the shift V of their mean."""
-    A = fluid.jacobian(point.state, point.market) if jacobian is None else jacobian
-    # In units of z*, classes of very different numbers do not drown each other in rounding.
-    unit = np.where(point.state > 0.0, point.state, 1.0)
-    units = np.outer(unit, unit)
-    W: FloatArray = linalg.solve_continuous_lyapunov(A * unit / unit[:, None], -noise(fluid, point) / units)
-    W = 0.5 * (W + W.T) * units
+    A, unit, T, U = linear or linearise(fluid, point)
+    # Twice by one unit: the square of a very small number may be none.
+    scatter = noise(fluid, point) / unit / unit[:, None]
+    # A W + W Aᵀ = −Q becomes T Y + Y Tᵀ = −Uᵀ Q U, solved by substitution (Bartels and Stewart, 1972).
+    Y, scale, _ = linalg.lapack.dtrsyl(T, T, -(U.T @ scatter @ U), tranb="T")
+    W = U @ (scale * Y) @ U.T
+    W = 0.5 * (W + W.T) * unit * unit[:, None]
     V = -0.5 * np.linalg.solve(A, fluid.curvature(point.state, W, point.market))
     return W, np.asarray(V, dtype=float)
 
@@ -103,8 +138,8 @@ def noise(fluid: Fluid, point: FixedPoint) -> FloatArray:
     return np.asarray(Q)
 
 
-def _no_answer(fluid: Fluid, A: FloatArray) -> str:
-    if np.linalg.eigvals(A).real.max() >= 0.0:
+def _no_answer(fluid: Fluid, linear: Linear) -> str:
+    if linear.eigenvalues.real.max() >= 0.0:
         return "the fixed point is not stable"
     for job_class in fluid.workload.classes:
         if not np.isfinite(job_class.arrivals.interval.scv):
@@ -115,8 +150,13 @@ def _no_answer(fluid: Fluid, A: FloatArray) -> str:
 def _overload(fluid: Fluid, mean: FloatArray, W: FloatArray) -> float:
     """P(N ≥ n), with N counted in least widths, if the counts were normal."""
     need = np.maximum(fluid.buyers.floor, 1.0)[fluid.owner]
-    spread = float(np.sqrt(need @ W @ need))
-    return float(ndtr((float(need @ mean) - fluid.cores) / spread))
+    spread = _spread(need, W)
+    return float(ndtr((float(need @ mean) - fluid.cores) / max(spread, TINY)))
+
+
+def _spread(direction: FloatArray, W: FloatArray) -> float:
+    """The standard deviation in a direction; a variance below 0 is rounding."""
+    return float(np.sqrt(max(float(direction @ W @ direction), 0.0)))
 
 
 def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
@@ -124,11 +164,11 @@ def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
     C = fluid.by_class(fluid.by_class(W).T)
     cores, _, tied = fluid.response(point.market)
     if point.market.price == 0.0 and not tied:
-        spread = float(np.sqrt(cores[0] @ C @ cores[0]))
+        spread = _spread(cores[0], C)
         short = float(point.jobs @ cores[0]) + spread > fluid.cores
         return "the cores are at times too few for what all jobs can use" if short else ""
     gradient, _ = price_gradients(point.jobs, cores)
-    spread = float(np.sqrt(gradient @ C @ gradient))
+    spread = _spread(gradient, C)
     if tied:
         if spread < point.market.share < 1.0 - spread:
             return ""

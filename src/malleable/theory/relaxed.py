@@ -118,7 +118,7 @@ class Relaxation(NamedTuple):
 def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
     """Solve the relaxed problem when class i's jobs choose among the widths that `buyers` offers."""
     check_feasible(workload, buyers, capacity)
-    loads, costs = workload.loads, workload.holding_costs
+    loads, costs = workload.loads, workload.holding_costs / buyers.unit
 
     def per_unit_of_work(price: float) -> FloatArray:
         k = buyers.demand(price)
@@ -132,7 +132,8 @@ def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
     dual = float(loads @ phi - l * capacity) / rate
     primal = float(loads @ (costs * durations)) / rate
     overuse = max(0.0, float(loads @ usages) / capacity - 1.0)
-    return Relaxation(l, dual, durations, usages, max(abs(primal - dual) / primal, overuse))
+    residual = max(abs(primal - dual) / primal, overuse)
+    return Relaxation(l * buyers.unit, dual * buyers.unit, durations, usages, residual)
 
 
 def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
@@ -148,7 +149,15 @@ def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
         )
 
 
-def _least_cores(workload: Workload, buyers: Buyers) -> float:
+def check_cores(workload: Workload, cores: float) -> None:
+    """Whether the cores can do this work at all, with no job on more than there are."""
+    try:
+        check_feasible(workload, _buyers(workload, cores), cores)
+    except InfeasibleError as error:
+        raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
+
+
+def least_cores(workload: Workload, buyers: Buyers) -> float:
     """The cores that the arriving work keeps busy when every job runs on its most efficient width."""
     return float(workload.loads @ (buyers.least / buyers.speedups(buyers.least)))
 
@@ -159,8 +168,12 @@ def _enough(workload: Workload, cores: float) -> float:
     while n * (1.0 - ROUNDING) <= needed < np.inf:
         n = max(n + 1.0, np.floor(needed * (1.0 + 2.0 * ROUNDING)) + 1.0)
         capped, whole = _buyers(workload, n), _buyers(workload, n, integer=True)
-        needed = max(_least_cores(workload, capped), _least_cores(workload, whole))
+        needed = max(least_cores(workload, capped), least_cores(workload, whole))
     return float(max(n, needed))
+
+
+def _what_suffices(workload: Workload, cores: float) -> str:
+    return f"at these arrival rates use at least {_enough(workload, cores):.15g} cores"
 
 
 def _buyers(workload: Workload, cap: float, *, integer: bool = False) -> WhittleBuyers:
@@ -175,8 +188,7 @@ def bound(workload: Workload, cores: float) -> Bound:
         capped = relax(workload, _buyers(workload, cores), cores)
         whole = relax(workload, _buyers(workload, cores, integer=True), cores)
     except InfeasibleError as error:
-        hint = f"at these arrival rates use at least {_enough(workload, cores):.15g} cores"
-        raise InfeasibleError(error.problem, hint) from None
+        raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
     responses = workload.mean_sizes * free.durations
     classes = zip(workload.class_names, free.widths, responses, workload.rates * responses, strict=True)
     return Bound(
