@@ -26,7 +26,6 @@ from malleable.results import Comparison, Result, Status, summarise
 from malleable.spec import whole_number
 from malleable.spreading import spread
 from malleable.statistics import checked_confidence, reached
-from malleable.theory.market import EXTREME, cost_unit
 from malleable.theory.relaxed import check_cores
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 FIRST_STAGE = 1 << 17
 GROWTH = 1.5
+TINY, HUGE = 1e-140, 1e140
+"""Numbers whose squares, and sums of them, are still numbers."""
 CLOCK = 100.0 * sys.float_info.epsilon
 """Share of the time on the clock that a job must take to be timed to a hundredth."""
 
@@ -286,13 +287,7 @@ def _check_load(workload: Workload, cores: float) -> None:
 
 
 def _check_numbers(workload: Workload, cores: float, jobs: int) -> None:
-    """Refuse costs whose squares are no numbers, and a run so long that its clock cannot time a job."""
-    if cost_unit(workload.holding_costs) != 1.0:
-        low, high = workload.holding_costs.min(), workload.holding_costs.max()
-        raise UnsupportedError(
-            f"holding costs from {low:.4g} to {high:.4g} leave no room for the variance of a cost",
-            "choose another unit of cost",
-        )
+    """Refuse a run so long that its clock cannot time a job, and times and costs without squares."""
     length = jobs / workload.total_rate
     fastest = [float(s(min(cores, float(s.peak)))) for s in workload.speedups]
     services = float(workload.rates @ (workload.mean_sizes / fastest)) / workload.total_rate
@@ -302,10 +297,12 @@ def _check_numbers(workload: Workload, cores: float, jobs: int) -> None:
             "as one, beyond the digits of a clock",
             "use a higher load, or fewer jobs; `malleable bound` has an answer at any load",
         )
-    if not (services > 1.0 / EXTREME and length < EXTREME):
+    costs, longest = workload.holding_costs, max(length, float(workload.mean_sizes.max()))
+    if not (min(float(costs.min()), 1.0) * services > TINY and max(float(costs.max()), 1.0) * longest < HUGE):
         raise UnsupportedError(
-            f"times from {services:.2g}, a job, to {length:.2g}, the run, leave no room for their squares",
-            "choose another unit of time",
+            f"times from {services:.2g} to {longest:.2g} and holding costs from {costs.min():.4g} to "
+            f"{costs.max():.4g} leave no room for a variance",
+            "choose other units of time and cost",
         )
 
 

@@ -95,4 +95,5 @@ class Empirical(Distribution):
         return rng.choice(self._array, size)
 
     def scaled(self, factor: float) -> Empirical:
-        return Empirical(tuple((self._array * factor).tolist()))
+        with np.errstate(over="ignore", under="ignore"):
+            return Empirical(tuple((self._array * factor).tolist()))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from malleable import catalog
-from malleable.errors import ParameterError
+from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
 from malleable.theory.fluid import Fluid
 from malleable.theory.refined import Refined, linearise, refine
@@ -23,10 +23,14 @@ from malleable.theory.refined import Refined, linearise, refine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from malleable.contracts import Policy
     from malleable.model import Workload
+
+
+STIFFEST = 1e13
+"""Ratio of rates of change beyond which no step is small for one and long for the other."""
 
 
 class ClassPoint(NamedTuple):
@@ -101,6 +105,7 @@ def mean_field(
     point = fluid.fixed_point()
     linear = linearise(fluid, point)
     eigenvalues = linear.eigenvalues
+    _check_rates(eigenvalues, starts)
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
     return MeanField(
@@ -123,6 +128,16 @@ def _name(policy: Policy) -> str:
     options = ",".join(f"{key}={value}" for key, value in policy.parameters().items())
     name = catalog.display("policies", policy.kind)
     return f"{name}:{options}" if options else name
+
+
+def _check_rates(eigenvalues: NDArray[np.complex128], starts: int) -> None:
+    """Refuse trajectories that take more digits than there are from their fastest to their slowest change."""
+    rates = np.abs(eigenvalues)
+    if starts and not rates.max() <= STIFFEST * rates.min():
+        raise UnsupportedError(
+            f"rates of change from {rates.min():.2g} to {rates.max():.2g} are too far apart for trajectories",
+            "leave the trajectories out with --starts 0 (starts=0)",
+        )
 
 
 def _check_count(name: str, value: Any) -> None:

@@ -25,6 +25,7 @@ import numpy as np
 from scipy import linalg
 from scipy.special import ndtr
 
+from malleable.errors import UnsupportedError
 from malleable.theory.fluid import TIE, price_gradients
 
 if TYPE_CHECKING:
@@ -86,9 +87,16 @@ class Linear(NamedTuple):
 
 def linearise(fluid: Fluid, point: FixedPoint) -> Linear:
     """The linearised equation at a fixed point."""
-    A = fluid.jacobian(point.state, point.market)
     unit = np.where(point.state > 0.0, point.state, 1.0)
-    T, U = linalg.schur(A * unit / unit[:, None], output="real")
+    with np.errstate(all="ignore"):
+        A = fluid.jacobian(point.state, point.market)
+        scaled = A * unit / unit[:, None]
+    if not np.isfinite(scaled).all():
+        raise UnsupportedError(
+            "the equation linearised at its fixed point has entries beyond the range of numbers",
+            "choose rates, sizes and costs that are closer to each other",
+        )
+    T, U = linalg.schur(scaled, output="real")
     return Linear(A, unit, T, U)
 
 
@@ -98,7 +106,11 @@ def refine(fluid: Fluid, point: FixedPoint, linear: Linear | None = None) -> Ref
     reason = _no_answer(fluid, linear)
     if reason:
         return Refined(None, None, applies=False, reason=reason, overload=None)
-    W, shift = fluctuations(fluid, point, linear)
+    with np.errstate(all="ignore"):
+        W, shift = fluctuations(fluid, point, linear)
+    if not (np.isfinite(W).all() and np.isfinite(shift).all()):
+        reason = "the covariance of the counts is beyond the range of numbers"
+        return Refined(None, None, applies=False, reason=reason, overload=None)
     costs = fluid.workload.holding_costs
     extra = float(costs @ fluid.by_class(shift)) / fluid.workload.total_rate
     overload = _overload(fluid, point.state + shift, W)

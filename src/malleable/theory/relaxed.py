@@ -28,6 +28,7 @@ from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
+SLOW = 1e-100
 ROUNDING = 1e-12
 """A load this close to 1 counts as 1."""
 
@@ -129,8 +130,10 @@ def relax(workload: Workload, buyers: Buyers, capacity: float) -> Relaxation:
     usages, durations = np.split(cleared.quantities, 2)
     l, rate = cleared.price, workload.total_rate
     phi = costs * cleared.low[size:] + l * cleared.low[:size]
-    dual = float(loads @ phi - l * capacity) / rate
-    primal = float(loads @ (costs * durations)) / rate
+    # In another unit of time where loads are so small that their costs are no numbers.
+    slow = 1.0 if rate > SLOW else 2.0 ** round(np.log2(rate))
+    dual = float((loads / slow) @ phi - l * (capacity / slow)) / (rate / slow)
+    primal = float((loads / slow) @ (costs * durations)) / (rate / slow)
     overuse = max(0.0, float(loads @ usages) / capacity - 1.0)
     residual = max(abs(primal - dual) / primal, overuse)
     return Relaxation(l * buyers.unit, dual * buyers.unit, durations, usages, residual)
