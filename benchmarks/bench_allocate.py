@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from malleable.contracts import Policy
-from malleable.jobs import Jobs
 from malleable.model import JobClass, Workload
+from malleable.model.jobs import Jobs
 
 
 def fifty_classes() -> Workload:

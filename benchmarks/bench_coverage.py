@@ -19,6 +19,7 @@ from malleable.engine.run import Run
 from malleable.model import JobClass, Workload
 from malleable.results import Result, summarise
 from malleable.simulation import Policy, program
+from malleable.sources.streams import stream
 from malleable.theory.queues import mg1_waiting_time, mmc
 
 LOADS = (0.5, 0.7, 0.9, 0.95, 0.99, 0.999)
@@ -97,7 +98,14 @@ def cover(policy: str, cores: int, law: str, load: float, jobs: int, runs: int =
 
 def _simulated(policy: str, cores: int, workload: Workload, jobs: int, seed: int) -> Result:
     chosen = Policy.of(policy)
-    run = Run(workload, cores, program(chosen, workload, cores), jobs=jobs, source=seed, name=policy)
+    run = Run(
+        workload,
+        cores,
+        program(chosen, workload, cores),
+        jobs=jobs,
+        source=stream(workload, seed),
+        name=policy,
+    )
     run.extend(jobs)
     return summarise(
         [run.outcome().records],

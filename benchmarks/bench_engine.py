@@ -8,11 +8,12 @@ import time
 
 from malleable import catalog
 from malleable.contracts import Policy
-from malleable.engine.abi import POOLS, ClassProgram
+from malleable.engine.rule_interface import POOLS, ClassProgram
 from malleable.engine.run import Run
 from malleable.errors import MalleableError
 from malleable.model import paper_workload
 from malleable.simulation import program
+from malleable.sources.streams import stream
 
 CORES = (8, 64, 1024, 32_768, 1_000_000)
 LOADS = (0.25, 0.5, 0.75, 0.9, 0.99)
@@ -35,7 +36,7 @@ def measured(policy: str, cores: int, load: float) -> dict:
         # Ten times the jobs present is several relaxation times; slow rules get a small share of it.
         settling = int(min(10.0 * cores + 2000.0, 4_000_000))
         # A run has 512 records of the length first asked for; short ones would time Python, not the kernel.
-        run = Run(workload, cores, made, jobs=LENGTH, name=policy)
+        run = Run(workload, cores, made, jobs=LENGTH, source=stream(workload, 0), name=policy)
         row["shape"] = shape(made)
         run.extend(min(settling, 2000))
         if run.seconds < 1.0:

@@ -13,9 +13,9 @@ import simpy
 
 from malleable.contracts import Policy
 from malleable.engine.run import departures
-from malleable.engine.streams import stream
 from malleable.model import JobClass, Workload
 from malleable.simulation import program
+from malleable.sources.streams import stream
 
 LOAD = 0.7
 JOBS = 50_000

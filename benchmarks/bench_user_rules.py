@@ -5,12 +5,13 @@ Without checks they are what they would be inside the package. Fastest of some s
 
 from benchmarks.bench_engine import LENGTH, STRETCHES, rate, stretch
 from malleable.contracts import Policy
-from malleable.engine.abi import REMAINING, WEIGHT, ClassProgram
 from malleable.engine.compiling import OWN
+from malleable.engine.rule_interface import REMAINING, WEIGHT, ClassProgram
 from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.policies.equi import Equi
 from malleable.simulation import program
+from malleable.sources.streams import stream
 
 CORES, LOAD = 64, 0.25
 
@@ -49,7 +50,7 @@ def trusted(rule):
 
 def fastest(made) -> list[float]:
     workload = paper_workload(CORES, LOAD)
-    runs = [Run(workload, CORES, one, jobs=LENGTH, name="user") for one in made]
+    runs = [Run(workload, CORES, one, jobs=LENGTH, source=stream(workload, 0), name="user") for one in made]
     steps = [stretch(run) for run in runs]
     found = [[rate(run, step) for run, step in zip(runs, steps, strict=True)] for _ in range(2 * STRETCHES)]
     return [max(rates) for rates in zip(*found, strict=True)]

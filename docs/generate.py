@@ -1,7 +1,7 @@
 """Write the reference pages from the code: `make docs`. With --check, only say which are stale (exit 1).
 
-cli.md holds the --help of every command, kinds.md what `malleable.describe` says of every kind, api.md the
-signatures and docstrings of the public names. Nothing in them is written by hand.
+cli.md holds the --help of every command, kinds.md what `malleable.api.listing` says of every kind,
+api.md the signatures and docstrings of the public names. Nothing in them is written by hand.
 """
 
 from __future__ import annotations
@@ -32,16 +32,24 @@ import malleable  # noqa: E402
 from malleable import (  # noqa: E402
     catalog,
     contracts,
-    describe,
     errors,
-    job_files,
     model,
-    ray_executor,
     results,
     statistics,
 )
+from malleable.api import listing  # noqa: E402
 from malleable.cli import app  # noqa: E402
-from malleable.theory import exact, fixed_width, meanfield, queues, refined, relaxed, whittle  # noqa: E402
+from malleable.execution import ray  # noqa: E402
+from malleable.model import job_files  # noqa: E402
+from malleable.theory import (  # noqa: E402
+    fw_cam,
+    markov_chain,
+    meanfield,
+    queues,
+    refined,
+    relaxed,
+    whittle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,9 +134,9 @@ def kinds() -> str:
     parts = []
     for family in catalog.FAMILIES:
         parts.append(f"## {family.capitalize()}\n\n{FAMILY_INTRO[family]}")
-        parts += [_kind(family, row) for row in describe.listing(family)]
+        parts += [_kind(family, row) for row in listing(family)]
     parts.append("## Workloads\n\nBuilt-in workloads, by name in place of a file.")
-    parts += [f"### {row['name']}\n\n{row['summary']}." for row in describe.listing("workloads")]
+    parts += [f"### {row['name']}\n\n{row['summary']}." for row in listing("workloads")]
     return page("Kinds", intro, *parts)
 
 
@@ -170,9 +178,9 @@ RETURNED = (
     statistics.Controls,
 )
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (fixed_width, ("plan", "FixedWidthPlan", "Pool")),
+    (fw_cam, ("plan", "FixedWidthPlan", "Pool")),
     (whittle, ("optimal_action", "whittle_index", "indexability", "Indexability")),
-    (exact, ("solve", "ExactChain")),
+    (markov_chain, ("solve", "ExactChain")),
     (queues, ("erlang_c", "mmc", "mphc", "mgc_response_time", "QueueMeans")),
 )
 CONTRACTS = (contracts.Speedup, contracts.Distribution, contracts.Arrivals, contracts.Policy)
@@ -198,10 +206,10 @@ def api() -> str:
         *public,
         "## What they return",
         *returned,
-        "## Job files\n\nFrom `malleable.job_files`.",
+        "## Job files\n\nFrom `malleable.model.job_files`.",
         *files,
-        "## Executors\n\nFrom `malleable.ray_executor`, with the extra `malleable[ray]`.",
-        _entry("RayExecutor", ray_executor.RayExecutor),
+        "## Executors\n\nFrom `malleable.execution.ray`, with the extra `malleable[ray]`.",
+        _entry("RayExecutor", ray.RayExecutor),
         "## Theory\n\nFrom the modules of `malleable.theory`.",
         *theory,
         "## Extension points\n\nFrom `malleable.contracts`; [CONTRIBUTING](../../CONTRIBUTING.md) shows how "

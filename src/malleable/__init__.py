@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from malleable.api import bound as bound
     from malleable.api import mean_field as mean_field
     from malleable.errors import MalleableError as MalleableError
-    from malleable.jobs import Jobs as Jobs
     from malleable.model import JobClass as JobClass
     from malleable.model import Workload as Workload
     from malleable.model import load_workload as load_workload
     from malleable.model import paper_workload as paper_workload
+    from malleable.model.jobs import Jobs as Jobs
     from malleable.results import Comparison as Comparison
     from malleable.results import Result as Result
     from malleable.simulation import compare as compare
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Comparison": "results",
     "JobClass": "model",
-    "Jobs": "jobs",
+    "Jobs": "model.jobs",
     "MalleableError": "errors",
     "Result": "results",
     "Workload": "model",

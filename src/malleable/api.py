@@ -9,8 +9,8 @@ import numpy as np
 from malleable.contracts import Allocation, Policy
 from malleable.engine.enforcement import enforce, label, naming, proposal
 from malleable.errors import JobsError
-from malleable.jobs import Jobs
-from malleable.model import Workload, checked_cores, load_workload
+from malleable.model import Workload, checked_cores, load_workload, workload_listing
+from malleable.model.jobs import Jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,3 +80,10 @@ def mean_field(
 
     cores = checked_cores(cores)
     return meanfield.mean_field(_workload(workload, cores, load), cores, Policy.of(policy), **options)
+
+
+def listing(family: str) -> list[dict[str, Any]]:
+    """What there is to choose from in a family: name, summary, and parameters or classes."""
+    from malleable.catalog import listing as kinds  # noqa: PLC0415 - ditto
+
+    return workload_listing() if family == "workloads" else kinds.listing(family)

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from malleable import catalog
+from malleable.catalog.spec import Spec
 from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
-from malleable.spec import Spec
 
 if TYPE_CHECKING:
-    from malleable.engine.abi import ClassProgram, JobProgram
-    from malleable.jobs import Jobs
+    from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
     from malleable.theory.market import Buyers
 
 FloatArray = NDArray[np.float64]

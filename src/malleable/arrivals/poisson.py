@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Arrivals, Distribution
 from malleable.distributions.exponential import Exponential
-from malleable.spec import Positive
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def executor(ray: str | None) -> AbstractContextManager[Any]:
     """Where tasks go: processes of this machine, or a Ray cluster."""
     if ray is None:
         return nullcontext()
-    from malleable.ray_executor import RayExecutor
+    from malleable.execution.ray import RayExecutor
 
     made = RayExecutor(ray)
     _signals.take_over()  # Ray sets handlers of its own

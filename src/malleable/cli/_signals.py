@@ -8,7 +8,7 @@ our handlers do nothing. The system writes the number of a signal into a pipe, a
 - notes the signal, once there is (`worth_waiting`); `check` then raises KeyboardInterrupt where it is safe;
 - ends the process in any case when there is a second one.
 
-Worker processes end with this one (`malleable.processes`).
+Worker processes end with this one (`malleable.execution.worker_processes`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from malleable.cli._shared import (
 
 if TYPE_CHECKING:
     from malleable.contracts import Allocation
-    from malleable.jobs import Jobs
+    from malleable.model.jobs import Jobs
 
 MOST_ROWS = 50
 """Beyond this many jobs people get the table by class only; --json has them all."""
@@ -51,7 +51,7 @@ def command(
     """Cores for each of the jobs present, under a policy."""
     from malleable.api import allocate
     from malleable.errors import ParameterError
-    from malleable.job_files import read_jobs, stream_jobs
+    from malleable.model.job_files import read_jobs, stream_jobs
 
     if workload == jobs == "-":
         raise ParameterError(

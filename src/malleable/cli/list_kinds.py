@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from malleable.catalog.families import LISTED, there_are
 from malleable.cli._shared import JsonOption, console, print_json, table
-from malleable.families import LISTED, there_are
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +21,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Policies, speedups, distributions and workloads, with their parameters."""
-    from malleable.describe import listing
+    from malleable.api import listing
     from malleable.errors import UnknownKindError, did_you_mean
 
     if family is not None and family not in LISTED:

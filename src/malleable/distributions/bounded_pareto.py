@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import power, product
+from malleable.distributions.base.numerics import power, product
 from malleable.errors import ParameterError
-from malleable.spec import Positive
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.catalog.spec import Positive, Probability
 from malleable.contracts import Distribution
-from malleable.distributions import _phases
+from malleable.distributions.base import phases
 from malleable.errors import ParameterError
-from malleable.spec import Positive, Probability
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -39,7 +39,7 @@ class Coxian(Distribution):
             )
 
     def moment(self, order: int) -> float:
-        return _phases.moment(*self.phase_type(), order)
+        return phases.moment(*self.phase_type(), order)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         total = np.zeros(size)
@@ -53,4 +53,4 @@ class Coxian(Distribution):
         return Coxian(tuple(rate / factor for rate in self.rates), self.probabilities)
 
     def phase_type(self) -> tuple[FloatArray, FloatArray]:
-        return _phases.serial(np.array(self.rates), np.array(self.probabilities))
+        return phases.serial(np.array(self.rates), np.array(self.probabilities))

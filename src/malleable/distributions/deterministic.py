@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import power
-from malleable.spec import Positive
+from malleable.distributions.base.numerics import power
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
 from malleable.errors import ParameterError
-from malleable.spec import Positive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

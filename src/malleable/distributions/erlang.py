@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from malleable.catalog.spec import Count, Positive, positive
 from malleable.contracts import Distribution
-from malleable.distributions import _phases
-from malleable.spec import Count, Positive, positive
+from malleable.distributions.base import phases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +47,6 @@ class Erlang(Distribution):
         return Erlang(self.stages, self.rate / factor)
 
     def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
-        if self.stages > _phases.MOST_PHASES:
+        if self.stages > phases.MOST_PHASES:
             return None
-        return _phases.serial(np.full(self.stages, self.rate), np.ones(self.stages - 1))
+        return phases.serial(np.full(self.stages, self.rate), np.ones(self.stages - 1))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import over_power
-from malleable.spec import Positive, positive
+from malleable.distributions.base.numerics import over_power
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

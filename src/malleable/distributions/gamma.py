@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions import _phases
-from malleable.distributions._numerics import above_zero
+from malleable.distributions.base import phases
+from malleable.distributions.base.numerics import above_zero
 from malleable.distributions.erlang import Erlang
-from malleable.spec import Positive
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,6 @@ class Gamma(Distribution):
         return Gamma(self.shape, self.mean * factor)
 
     def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
-        if not self.shape.is_integer() or self.shape > _phases.MOST_PHASES:
+        if not self.shape.is_integer() or self.shape > phases.MOST_PHASES:
             return None
         return Erlang(int(self.shape), self.shape / self.mean).phase_type()

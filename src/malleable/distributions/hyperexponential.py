@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.catalog.spec import Positive, Probability
 from malleable.contracts import Distribution
-from malleable.distributions import _phases
-from malleable.distributions._numerics import over_power
+from malleable.distributions.base import phases
+from malleable.distributions.base.numerics import over_power
 from malleable.errors import ParameterError
-from malleable.spec import Positive, Probability
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -29,7 +29,7 @@ class Hyperexponential(Distribution):
     rates: tuple[Positive, ...]
 
     def check(self) -> None:
-        _phases.check_total(self.probabilities, "probabilities")
+        phases.check_total(self.probabilities, "probabilities")
         if len(self.rates) != len(self.probabilities):
             raise ParameterError(
                 f"must be as many as probabilities, got {len(self.rates)} for {len(self.probabilities)}",
@@ -46,7 +46,7 @@ class Hyperexponential(Distribution):
         return factorial(order) * fsum(terms)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
-        phase = _phases.choose(rng, np.array(self.probabilities), size)
+        phase = phases.choose(rng, np.array(self.probabilities), size)
         draws = rng.standard_exponential(size)
         draws *= np.take(1.0 / np.array(self.rates), phase)
         return draws

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from math import log
 from typing import TYPE_CHECKING
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import above_zero, exp, power, product
-from malleable.spec import Positive
+from malleable.distributions.base.numerics import above_zero, exp, power, product
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from annotated_types import Gt, Lt
 
+from malleable.catalog.spec import INFINITY, Positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import power
-from malleable.spec import INFINITY, Positive
+from malleable.distributions.base.numerics import power
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from annotated_types import Gt, Lt
 
+from malleable.catalog.spec import INFINITY, Probability
 from malleable.contracts import Distribution
-from malleable.distributions import _phases
+from malleable.distributions.base import phases
 from malleable.errors import ParameterError
-from malleable.spec import INFINITY, Probability
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -34,18 +34,18 @@ class PhaseType(Distribution):
     generator: tuple[tuple[Finite, ...], ...]
 
     def check(self) -> None:
-        _phases.check_total(self.initial, "initial")
-        phases = len(self.initial)
-        if len(self.generator) != phases:
+        phases.check_total(self.initial, "initial")
+        count = len(self.initial)
+        if len(self.generator) != count:
             raise ParameterError(
-                f"must have one row for each phase, got {len(self.generator)} for {phases}",
+                f"must have one row for each phase, got {len(self.generator)} for {count}",
                 "the generator is a square matrix",
                 ("generator",),
             )
         for i, row in enumerate(self.generator):
-            if len(row) != phases:
+            if len(row) != count:
                 raise ParameterError(
-                    f"must have {phases} entries, got {len(row)}",
+                    f"must have {count} entries, got {len(row)}",
                     "the generator is a square matrix",
                     ("generator", i),
                 )
@@ -63,7 +63,7 @@ class PhaseType(Distribution):
         """Rates of absorption, zero where a row sums to zero up to rounding."""
         Q = np.array(self.generator)
         exits: FloatArray = -Q.sum(axis=1)
-        return np.where(exits > _phases.TOLERANCE * -np.diag(Q), exits, 0.0)
+        return np.where(exits > phases.TOLERANCE * -np.diag(Q), exits, 0.0)
 
     @cached_property
     def _jumps(self) -> FloatArray:
@@ -79,14 +79,14 @@ class PhaseType(Distribution):
         return jumps.ravel()
 
     def moment(self, order: int) -> float:
-        return _phases.moment(*self.phase_type(), order)
+        return phases.moment(*self.phase_type(), order)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         absorbing = len(self.initial)
         sojourn = -1.0 / np.diag(self.generator)
         total = np.zeros(size)
         present = np.arange(size)
-        phase = _phases.choose(rng, np.array(self.initial), size)
+        phase = phases.choose(rng, np.array(self.initial), size)
         while present.size:
             total[present] += sojourn[phase] * rng.standard_exponential(present.size)
             found = np.searchsorted(self._jumps, phase + rng.random(present.size), side="right")
@@ -116,7 +116,7 @@ def _check_row(row: tuple[float, ...], i: int) -> None:
             raise ParameterError(
                 f"must be at least 0, got {rate:g}", "only the diagonal is negative", ("generator", i, j)
             )
-    if sum(row) > _phases.TOLERANCE * -row[i]:
+    if sum(row) > phases.TOLERANCE * -row[i]:
         raise ParameterError(
             f"must sum to at most 0, got {sum(row):g}",
             "minus the diagonal is the total rate of leaving, absorption included",

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from annotated_types import Gt, Lt
 
+from malleable.catalog.spec import INFINITY, Positive, validate
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import power, product
+from malleable.distributions.base.numerics import power, product
 from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
-from malleable.spec import INFINITY, Positive, validate
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

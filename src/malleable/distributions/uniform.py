@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
+from malleable.catalog.spec import NonNegative, Positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import power, product
+from malleable.distributions.base.numerics import power, product
 from malleable.errors import ParameterError
-from malleable.spec import NonNegative, Positive
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions._numerics import above_zero, exp, log_gamma, power, product
+from malleable.distributions.base.numerics import above_zero, exp, log_gamma, power, product
 from malleable.errors import ParameterError
-from malleable.spec import Positive
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -43,7 +43,7 @@ OWN = __name__.partition(".")[0]
 """The package whose code needs no checks."""
 
 
-class Entry:
+class RuleAddress:
     """A compiled rule as numba passes it to a kernel: its address, looked up once and not at every call.
 
     Given the rule itself, numba finds its type and its machine code anew each time, which takes as long as
@@ -215,7 +215,7 @@ def helpers(function: Any) -> dict[str, python_types.FunctionType]:
     }
 
 
-def extent(function: Any) -> int:
+def code_size(function: Any) -> int:
     """Bytes of Python's code in a function and all that it calls: a guess at how long it takes to compile."""
     found, waiting = {function}, [function]
     while waiting:

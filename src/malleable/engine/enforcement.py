@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.engine.abi import DONE, NEGATIVE, NOT_A_NUMBER, OVER_ALLOCATED, STUCK, TOLERANCE, inlined
+from malleable.engine.rule_interface import (
+    DONE,
+    NEGATIVE,
+    NOT_A_NUMBER,
+    OVER_ALLOCATED,
+    STUCK,
+    TOLERANCE,
+    inlined,
+)
 from malleable.errors import MalleableError, PolicyError, PolicyRaisedError
 
 if TYPE_CHECKING:

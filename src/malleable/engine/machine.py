@@ -7,9 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.engine import job_kernel as J  # noqa: N812 - ditto
-from malleable.engine import kernels as K  # noqa: N812 - K.NOW reads better than kernels.NOW
-from malleable.engine.abi import (
+from malleable.engine.compiling import (
+    AS_ARGUMENT,
+    CLASS_RULE,
+    JOB_RULE,
+    RAISED,
+    RuleAddress,
+    can_compile,
+    compile_rule,
+    compiled,
+    on_copies,
+)
+from malleable.engine.enforcement import refusal, shown
+from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
+from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
+from malleable.engine.mark_blocks import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
+from malleable.engine.rule_interface import (
     BINS,
     COLUMNS,
     DONE,
@@ -19,26 +32,13 @@ from malleable.engine.abi import (
     ClassProgram,
     JobProgram,
 )
-from malleable.engine.compiling import (
-    AS_ARGUMENT,
-    CLASS_RULE,
-    JOB_RULE,
-    RAISED,
-    Entry,
-    can_compile,
-    compile_rule,
-    compiled,
-    on_copies,
-)
-from malleable.engine.enforcement import refusal, shown
-from malleable.engine.shelves import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
+from malleable.engine.speedup_table import encode, speed
 from malleable.errors import PolicyError
-from malleable.speedups._encoded import encode, speed
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.engine.streams import Chunk
     from malleable.model import Workload
+    from malleable.sources.streams import Chunk
 
 FIRST_JOBS = 64
 BLOCK = 32
@@ -119,7 +119,7 @@ class Machine(ABC):
         if not self.interpreted:
             self.rule, self.compiled = compile_rule(rule, signature, name)
         if self.compiled:
-            self.entry = Entry(self.rule, signature)
+            self.entry = RuleAddress(self.rule, signature)
             self.kernel = compiled(self.kernel, kernel_signature(AS_ARGUMENT[signature]))
 
     @abstractmethod

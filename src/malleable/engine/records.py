@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from malleable.contracts import FloatArray
-from malleable.engine.abi import BIN_BITS, BIN_LOWEST, BINS
+from malleable.engine.rule_interface import BIN_BITS, BIN_LOWEST, BINS
 
 
 @dataclass(frozen=True, eq=False)

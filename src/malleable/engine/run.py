@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from malleable.engine import kernels as K  # noqa: N812 - K.NOW reads like the paper's symbols
-from malleable.engine.abi import BINS
 from malleable.engine.interruptible import run_interruptibly
+from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads like the paper's symbols
 from malleable.engine.machine import machine
 from malleable.engine.records import Records
-from malleable.engine.streams import stream
+from malleable.engine.rule_interface import BINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray
-    from malleable.engine.abi import ClassProgram, JobProgram
-    from malleable.engine.streams import Stream
+    from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
+    from malleable.sources.streams import Stream
 
 RECORDS = 512
 """Records of a run of the length first asked for."""
@@ -51,14 +50,14 @@ class Run:
         program: ClassProgram | JobProgram,
         *,
         jobs: int,
-        source: Stream | int = 0,
+        source: Stream,
         name: str = "",
         interpreted: bool = False,
         widths: bool = False,
         shortest: int = SHORTEST,
     ) -> None:
         self.machine = machine(workload, cores, program, name=name, interpreted=interpreted, wide=widths)
-        self._stream = stream(workload, source) if isinstance(source, int) else source
+        self._stream = source
         self._stride = _stride(jobs, shortest)
         self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
         self._chunk, self._next = self._stream.take(), 0

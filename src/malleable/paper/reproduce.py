@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, MalleableError, OutputError, UnknownKindError, did_you_mean
+from malleable.execution.worker_processes import checked_workers
 from malleable.paper import experiments
+from malleable.paper.cell_store import MISSING, CellStore
 from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict, failed
-from malleable.paper.notebook import MISSING, Notebook
-from malleable.paper.rules import Rules, rules_of
+from malleable.paper.precompile import Rules, rules_of
 from malleable.paper.workers import carry_out
 from malleable.paper.write import Chapter, publish
 from malleable.plots import check_installed
-from malleable.processes import checked_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -125,7 +125,7 @@ def reproduce(
     check_installed()
     checked_workers(workers)
     chosen = all_experiments(only)
-    notebook = Notebook(out, f"cells/{effort.name}")
+    notebook = CellStore(out, f"cells/{effort.name}")
     notebook.check()
     values = compute(chosen, effort, notebook, progress, workers)
     chapters = tuple(_chapter(experiment, effort, values[experiment.name]) for experiment in chosen)
@@ -147,7 +147,7 @@ def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
 def compute(
     chosen: Iterable[Experiment],
     effort: Effort,
-    notebook: Notebook,
+    notebook: CellStore,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
 ) -> dict[str, dict[str, Any]]:
@@ -170,7 +170,7 @@ def compute(
     return {name: {cell.key: notebook.value(name, cell) for cell in cells[name]} for name in cells}
 
 
-def _computed(notebook: Notebook, asked: Rules | _Missing) -> None:
+def _computed(notebook: CellStore, asked: Rules | _Missing) -> None:
     """Compute one cell and write it down at once."""
     if isinstance(asked, Rules):
         asked.compile()

@@ -1,6 +1,6 @@
 """Carry out tasks on all cores, telling what is running; Ctrl-C ends at once, not after the longest task.
 
-Unlike `malleable.spreading`, nothing is handed in half done: a task counts when it is finished, and who
+Unlike `malleable.execution.tasks`, nothing is handed in half done: a task counts when it is finished, and who
 finishes one writes it down. Workers can therefore simply be ended.
 """
 
@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from malleable.processes import Crew, WorkerDiedError, context
+from malleable.execution.worker_processes import Crew, WorkerDiedError, context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

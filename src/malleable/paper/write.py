@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from malleable import plots
 from malleable.errors import ExecutionError
+from malleable.paper.cell_store import CellStore
 from malleable.paper.contracts import Figure, Findings
 from malleable.paper.manifest import manifest
-from malleable.paper.notebook import Notebook
 from malleable.paper.workers import carry_out
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Sheet:
     """A figure to be drawn."""
 
     figure: Figure
-    notebook: Notebook
+    notebook: CellStore
     weight: float = 1.0
 
     @property
@@ -65,7 +65,7 @@ class _Sheet:
 def publish(
     chapters: Sequence[Chapter],
     effort: Effort,
-    notebook: Notebook,
+    notebook: CellStore,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
 ) -> tuple[Path, tuple[str, ...]]:
@@ -91,7 +91,7 @@ def publish(
 
 def draw(
     figures: Sequence[Figure],
-    notebook: Notebook,
+    notebook: CellStore,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
 ) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def _drawn(sheet: _Sheet) -> None:
         sheet.notebook.write_changed(f"figures/{sheet.figure.name}.{suffix}", content)
 
 
-def _digests(notebook: Notebook) -> dict[str, str]:
+def _digests(notebook: CellStore) -> dict[str, str]:
     with suppress(OSError, ValueError):
         known = json.loads((notebook.folder / DIGESTS).read_text(encoding="utf-8"))
         if isinstance(known, dict):

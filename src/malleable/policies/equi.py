@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
-from malleable.engine.abi import SHARE, ClassProgram
-from malleable.policies._class_rules import equi_rule, market_table
-from malleable.policies._purchase import DUST, usable
+from malleable.engine.rule_interface import SHARE, ClassProgram
+from malleable.policies.rules.class_markets import equi_rule, market_table
+from malleable.policies.rules.market_allocation import DUST, usable
 from malleable.theory.market import EqualBuyers
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.jobs import Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)

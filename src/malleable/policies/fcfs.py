@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.abi import FIFO, ClassProgram
-from malleable.policies._class_rules import fixed_rule, fixed_table
-from malleable.policies._purchase import DUST
-from malleable.policies._rules import JobRule
+from malleable.engine.rule_interface import FIFO, ClassProgram
+from malleable.policies.base.job_rule import JobRule
+from malleable.policies.rules.class_markets import fixed_rule, fixed_table
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt, MinLen
 
-from malleable.engine.abi import CLASS, POOLS, ClassProgram
+from malleable.catalog.spec import INFINITY
+from malleable.engine.rule_interface import CLASS, POOLS, ClassProgram
 from malleable.errors import InfeasibleError, ParameterError
-from malleable.policies._class_rules import fixed_rule, fixed_table
-from malleable.policies._purchase import DUST
-from malleable.policies._rules import JobRule
-from malleable.spec import INFINITY
+from malleable.policies.base.job_rule import JobRule
+from malleable.policies.rules.class_markets import fixed_rule, fixed_table
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.engine.abi import JobProgram
+    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
 
 Width = Annotated[float, Ge(1), Lt(INFINITY)]

@@ -1,6 +1,6 @@
 """FW-CAM, the fixed-width policy (the paper's first mean-field-optimal policy).
 
-Every class has its own slots of one width (see `theory.fixed_width`); jobs take them first come, first
+Every class has its own slots of one width (see `theory.fw_cam`); jobs take them first come, first
 served, keep them until they finish, and no class ever lends a core to another.
 """
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from malleable.catalog.spec import OpenFraction
 from malleable.contracts import Allocation, Policy
-from malleable.engine.abi import POOLS, ClassProgram
-from malleable.policies._class_rules import fixed_rule, fixed_table
-from malleable.policies._purchase import usable
-from malleable.spec import OpenFraction
-from malleable.theory.fixed_width import FixedWidthPlan, plan
+from malleable.engine.rule_interface import POOLS, ClassProgram
+from malleable.policies.rules.class_markets import fixed_rule, fixed_table
+from malleable.policies.rules.market_allocation import usable
+from malleable.theory.fw_cam import FixedWidthPlan, plan
 
 if TYPE_CHECKING:
-    from malleable.jobs import Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)

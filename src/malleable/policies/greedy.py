@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from malleable.contracts import Allocation, FloatArray, Policy
-from malleable.engine.abi import FIFO, ClassProgram, JobProgram
+from malleable.engine.rule_interface import FIFO, ClassProgram, JobProgram
 from malleable.errors import UnsupportedError
-from malleable.policies._class_rules import (
+from malleable.policies.rules.class_markets import (
     greedy_rule,
     has_closed_forms,
     market_table,
@@ -25,14 +25,21 @@ from malleable.policies._class_rules import (
     newton_table,
     one_core_each_fits,
 )
-from malleable.policies._market_groups import market_jobs_table
-from malleable.policies._market_jobs import greedy_jobs_rule
-from malleable.policies._purchase import Groups, grouped, improved_whole, in_costs, serve_by_price, usable
+from malleable.policies.rules.market_allocation import (
+    Groups,
+    grouped,
+    improved_whole,
+    in_costs,
+    serve_by_price,
+    usable,
+)
+from malleable.policies.rules.market_groups import market_jobs_table
+from malleable.policies.rules.market_jobs import greedy_jobs_rule
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
-    from malleable.jobs import IntArray, Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import IntArray, Jobs
 
 FINISHING = (1e-100, 1e100)
 """The range of weights c/x, within that of prices: jobs about to finish count alike."""

@@ -11,8 +11,8 @@ from malleable.policies.greedy import Greedy
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.jobs import IntArray, Jobs
-    from malleable.policies._purchase import Groups
+    from malleable.model.jobs import IntArray, Jobs
+    from malleable.policies.rules.market_allocation import Groups
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.abi import CLASS, REMAINING
-from malleable.policies._purchase import DUST
-from malleable.policies._rules import TINY, JobRule, by_remaining, table_of
-from malleable.speedups._encoded import encode, peak, speed
+from malleable.engine.rule_interface import CLASS, REMAINING
+from malleable.engine.speedup_table import encode, peak, speed
+from malleable.policies.base.job_rule import TINY, JobRule, by_remaining, table_of
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Speedup
-    from malleable.jobs import IntArray
     from malleable.model import Workload
+    from malleable.model.jobs import IntArray
 
 TIE = 1e-12
 """Relative difference of H that counts as none."""

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.abi import CLASS, WEIGHT
-from malleable.policies._purchase import DUST
-from malleable.policies._rules import JobRule, by_remaining, one_core_each, table_of
-from malleable.spec import OpenFraction
-from malleable.speedups._encoded import encode, peak
+from malleable.catalog.spec import OpenFraction
+from malleable.engine.rule_interface import CLASS, WEIGHT
+from malleable.engine.speedup_table import encode, peak
+from malleable.policies.base.job_rule import JobRule, by_remaining, one_core_each, table_of
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.jobs import IntArray
     from malleable.model import Workload
+    from malleable.model.jobs import IntArray
 
 GRID = 65
 LEAST, MOST = 1e-3, 1.0 - 1e-3

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.abi import CLASS, REMAINING
-from malleable.policies._purchase import DUST
-from malleable.policies._rules import JobRule, ascending, table_of
-from malleable.spec import Positive
-from malleable.speedups._encoded import encode, speed
+from malleable.catalog.spec import Positive
+from malleable.engine.rule_interface import CLASS, REMAINING
+from malleable.engine.speedup_table import encode, speed
+from malleable.policies.base.job_rule import JobRule, ascending, table_of
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -4,7 +4,7 @@ Every period, whole widths k_j with Σk_j ≤ n maximise the power mean
 
     ( (1/J) Σ (S_j + ε)^p )^{1/p},  ε = 1e-3, p = −1,     S_j = s_j(k_j)/s_j(⌈n/J⌉)
 
-where S_j is multiplied by the factor of `policies._restarts` if the job would be resized. For p < 0 this
+where S_j is multiplied by the factor of `policies.base.periodic` if the job would be resized. For p < 0 this
 minimises Σ f_j(k_j) with f_j = (S_j + ε)^p, convex and falling in k for a concave s, but for the one better
 point at the width held now. Exact: dynamic programming over cores, best(r) after j jobs, in O(n log n) a job
 where s is concave (the best split moves one way with r) and O(n²) where not. Ties favour narrow widths and
@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt
 
-from malleable.engine.abi import CLASS, HELD
-from malleable.policies._purchase import DUST
-from malleable.policies._restarts import CELLS, PRICES, Restarting, change_factor
-from malleable.policies._rules import table_of
-from malleable.speedups._encoded import encode, peak, speed
+from malleable.engine.rule_interface import CLASS, HELD
+from malleable.engine.speedup_table import encode, peak, speed
+from malleable.policies.base.job_rule import table_of
+from malleable.policies.base.periodic import CELLS, PRICES, Restarting, change_factor
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.jobs import IntArray
     from malleable.model import Workload
+    from malleable.model.jobs import IntArray
 
 EPSILON = 1e-3
 OWN_FAIRNESS, OWN_RESTART, OWN_CONVEX = 0, 1, 2

@@ -4,10 +4,10 @@ Every period each job gets one of the widths 1, 2, 4, … ≤ n, or none, so as 
 
     minimise Σ A_jk·x_jk + 1.1·Σ_j (1 − Σ_k x_jk)    with Σ k·x_jk ≤ n,    A_jk = round(G_jk^p, 2), p = −½
 
-where G_jk = s_j(k) is the goodput relative to one core, times the factor of `policies._restarts` if the job
-would be resized. Rounding makes the costs whole numbers of hundredths, so that dynamic programming over cores
-is exact. Ties favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core takes the
-place of the table; what it leaves unspent is less than one job's step.
+where G_jk = s_j(k) is the goodput relative to one core, times the factor of `policies.base.periodic` if the
+job would be resized. Rounding makes the costs whole numbers of hundredths, so that dynamic programming over
+cores is exact. Ties favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core
+takes the place of the table; what it leaves unspent is less than one job's step.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt
 
-from malleable.engine.abi import CLASS, HELD
-from malleable.policies._purchase import DUST
-from malleable.policies._restarts import CELLS, PRICES, Restarting, change_factor
-from malleable.policies._rules import table_of
-from malleable.spec import Positive
-from malleable.speedups._encoded import encode, speed
+from malleable.catalog.spec import Positive
+from malleable.engine.rule_interface import CLASS, HELD
+from malleable.engine.speedup_table import encode, speed
+from malleable.policies.base.job_rule import table_of
+from malleable.policies.base.periodic import CELLS, PRICES, Restarting, change_factor
+from malleable.policies.rules.market_allocation import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

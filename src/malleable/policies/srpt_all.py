@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from malleable.engine.abi import CLASS, REMAINING, WEIGHT
-from malleable.policies._rules import TINY, JobRule
-from malleable.speedups._encoded import peak
+from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
+from malleable.engine.speedup_table import peak
+from malleable.policies.base.job_rule import TINY, JobRule
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
-from malleable.engine.abi import INDEX, ClassProgram, JobProgram
-from malleable.policies._class_rules import (
+from malleable.engine.rule_interface import INDEX, ClassProgram, JobProgram
+from malleable.policies.rules.class_markets import (
     has_closed_forms,
     market_table,
     one_core_each_fits,
@@ -26,14 +26,14 @@ from malleable.policies._class_rules import (
     quadratic_table,
     wham_rule,
 )
-from malleable.policies._market_groups import market_jobs_table
-from malleable.policies._market_jobs import wham_jobs_rule
-from malleable.policies._purchase import grouped, in_costs, serve_by_index, usable
+from malleable.policies.rules.market_allocation import grouped, in_costs, serve_by_index, usable
+from malleable.policies.rules.market_groups import market_jobs_table
+from malleable.policies.rules.market_jobs import wham_jobs_rule
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
-    from malleable.jobs import Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)

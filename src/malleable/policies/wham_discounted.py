@@ -31,21 +31,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Allocation, Policy
 from malleable.distributions.exponential import Exponential
-from malleable.engine.abi import JobProgram
+from malleable.engine.rule_interface import JobProgram
 from malleable.errors import InfeasibleError
 from malleable.model import ConditionWarning, checked_cores
-from malleable.policies._discounted_jobs import discounted_rule, discounted_table
-from malleable.policies._rules import JobRule
+from malleable.policies.base.job_rule import JobRule
+from malleable.policies.rules.discounted_jobs import discounted_rule, discounted_table
 from malleable.policies.wham import Wham
-from malleable.spec import Positive, positive
 from malleable.theory.fluid import Fluid
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.jobs import Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
 
 LEAST_CORES = 3.0
 """On two cores, to widen one job is to stop the other: no market, and at times a loss."""

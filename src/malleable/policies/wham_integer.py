@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from malleable.engine.abi import JobProgram
-from malleable.policies._market_groups import market_jobs_table
-from malleable.policies._market_jobs import wham_integer_rule
+from malleable.engine.rule_interface import JobProgram
+from malleable.policies.rules.market_groups import market_jobs_table
+from malleable.policies.rules.market_jobs import wham_integer_rule
 from malleable.policies.wham import Wham
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
     from malleable.contracts import Allocation
-    from malleable.jobs import Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)

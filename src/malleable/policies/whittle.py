@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import optimize
 
+from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Allocation, Policy, Speedup
-from malleable.engine.abi import JobProgram
+from malleable.engine.rule_interface import JobProgram
 from malleable.model import checked_cores
-from malleable.policies._purchase import DUST
-from malleable.policies._whittle_jobs import whittle_rule, whittle_table
-from malleable.spec import Positive, positive
+from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.rules.whittle_jobs import whittle_rule, whittle_table
 from malleable.theory.market import PROHIBITIVE
 from malleable.theory.whittle import Arms, whittle_index
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray
-    from malleable.jobs import IntArray, Jobs
     from malleable.model import Workload
+    from malleable.model.jobs import IntArray, Jobs
 
 CLEARED = 1e-13
 """Relative error at which demand counts as equal to the cores."""

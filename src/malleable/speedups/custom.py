@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from annotated_types import Ge, Lt
 
+from malleable.catalog.spec import INFINITY
+from malleable.catalog.user_files import load_object
 from malleable.errors import MalleableError, ParameterError, WorkloadError
-from malleable.spec import INFINITY
-from malleable.speedups._numeric import NumericSpeedup
+from malleable.speedups.base.numeric import NumericSpeedup
 from malleable.speedups.table import UNIT
-from malleable.user_files import load_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt
 
+from malleable.catalog.spec import INFINITY, OpenFraction
 from malleable.contracts import Speedup
-from malleable.spec import INFINITY, OpenFraction
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from malleable.catalog.spec import OpenFraction
 from malleable.contracts import Speedup
-from malleable.spec import OpenFraction
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -1,8 +1,8 @@
 """A measured speedup: straight lines between the given points, flat after the last.
 
 Measurements fall, are flat, or start super-linear; the widths worth buying are the vertices of their upper
-concave hull in any case (see `malleable.hull`). With `hull = true` the speedup *is* that hull: a job that is
-given a bad number of cores is taken to use a good one now and then.
+concave hull in any case (see `malleable.numerics.hull`). With `hull = true` the speedup *is* that hull: a
+job that is given a bad number of cores is taken to use a good one now and then.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 from annotated_types import MinLen
 
+from malleable.catalog.spec import Positive
 from malleable.contracts import Speedup
 from malleable.errors import ParameterError
-from malleable.hull import FLAT, Hull, pricing_hull, upper_hull
-from malleable.spec import Positive
+from malleable.numerics.hull import FLAT, Hull, pricing_hull, upper_hull
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

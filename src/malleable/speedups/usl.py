@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt
 
+from malleable.catalog.spec import NonNegative
 from malleable.contracts import Speedup
 from malleable.errors import ParameterError
-from malleable.spec import NonNegative
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

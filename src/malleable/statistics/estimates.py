@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.catalog.spec import OpenFraction, validate
 from malleable.errors import ParameterError
-from malleable.spec import OpenFraction, validate
 from malleable.statistics.intervals import Basis, Controls, Estimate, fit, skewness
 from malleable.statistics.sampling import Sample, sample, settled
 from malleable.statistics.warmup import find_warmup

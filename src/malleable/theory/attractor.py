@@ -17,8 +17,8 @@ from scipy.integrate import solve_ivp
 
 from malleable.contracts import FloatArray
 from malleable.errors import MalleableError, ParameterError
+from malleable.theory.many_trajectories import Swarm
 from malleable.theory.relaxed import least_cores
-from malleable.theory.swarm import Swarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A policy as a function of the class counts: the speeds that the exact chain of `theory.exact` needs.
+"""A policy as a function of the class counts: the speeds that the exact chain of `theory.markov_chain` needs.
 
 While jobs do not outnumber cores, WHAM, WHAM on whole cores, EQUI and GREEDY look at class counts alone.
 Beyond that they look at more, which a chain on class counts cannot know. There we take
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable import catalog
-from malleable.engine import abi
-from malleable.engine.abi import FIFO, INDEX, SHARE, ClassProgram
+from malleable.engine import rule_interface
+from malleable.engine.rule_interface import FIFO, INDEX, SHARE, ClassProgram
 from malleable.errors import UnsupportedError
 from malleable.model import checked_cores
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray, Policy
-    from malleable.engine.abi import JobProgram
-    from malleable.jobs import IntArray
+    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
+    from malleable.model.jobs import IntArray
 
 
 def class_speeds(policy: Policy, workload: Workload, cores: float) -> Callable[[FloatArray], FloatArray]:
@@ -43,7 +43,7 @@ def class_speeds(policy: Policy, workload: Workload, cores: float) -> Callable[[
         return partial(_by_rule, program, workload, cores)
     name = catalog.display("policies", policy.kind)
     if isinstance(program, ClassProgram):
-        raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fixed_width for its cost")
+        raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fw_cam for its cost")
     if program is None or program.period or program.pause:
         raise UnsupportedError(f"{name} has no rule on class counts", "simulate it")
     return partial(_by_job, program, workload, cores)
@@ -96,9 +96,9 @@ def _asked(program: JobProgram, workload: Workload, cores: float, index: IntArra
 
 def _jobs(workload: Workload, index: IntArray) -> FloatArray:
     """Jobs of mean size as a job rule sees them, the earliest first."""
-    jobs = np.zeros((len(index), abi.COLUMNS))
-    jobs[:, abi.AGE] = len(index) - np.arange(len(index))
-    jobs[:, abi.CLASS], jobs[:, abi.IDENTITY] = index, np.arange(len(index))
-    jobs[:, abi.REMAINING] = jobs[:, abi.SIZE] = workload.mean_sizes[index]
-    jobs[:, abi.WEIGHT] = workload.holding_costs[index]
+    jobs = np.zeros((len(index), rule_interface.COLUMNS))
+    jobs[:, rule_interface.AGE] = len(index) - np.arange(len(index))
+    jobs[:, rule_interface.CLASS], jobs[:, rule_interface.IDENTITY] = index, np.arange(len(index))
+    jobs[:, rule_interface.REMAINING] = jobs[:, rule_interface.SIZE] = workload.mean_sizes[index]
+    jobs[:, rule_interface.WEIGHT] = workload.holding_costs[index]
     return jobs

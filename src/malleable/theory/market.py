@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from malleable.errors import ParameterError
-from malleable.hull import is_straight
-from malleable.roots import last_bracket
-from malleable.speedups._numeric import NumericSpeedup
-from malleable.speedups._stack import Stack
+from malleable.numerics.hull import is_straight
+from malleable.numerics.roots import last_bracket
+from malleable.speedups.base.numeric import NumericSpeedup
+from malleable.speedups.base.stack import Stack
 from malleable.speedups.table import Table
 
 if TYPE_CHECKING:

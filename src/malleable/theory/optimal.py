@@ -7,11 +7,11 @@ equation, with a_p cores for part p (a class) and R_p the most speed that they g
 
     g = c(z) + Σ_p λ_p [h(z + e_p) − h(z)] − max_a Σ_p R_p(z_p, a_p) · μ_p [h(z) − h(z − e_p)]    for all z.
 
-For *any* function h the right-hand side B(z) brackets the optimum, min_z B ≤ g ≤ max_z B, and the policy that
-takes the maximum in every state costs at most max_z B (Puterman, *Markov Decision Processes*, 1994, §8.5).
-Policy iteration (Howard 1960) closes the bracket: solve the linear equations of a policy for its g and h
-(`theory.decision`), let every state take its best division at these h (`theory.sharing`), and so on. Four or
-five rounds do.
+For *any* function h the right-hand side B(z) brackets the optimum, min_z B ≤ g ≤ max_z B, and the policy
+that takes the maximum in every state costs at most max_z B (Puterman, *Markov Decision Processes*, 1994,
+§8.5). Policy iteration (Howard 1960) closes the bracket: solve the linear equations of a policy for its g
+and h (`theory.decision_process`), let every state take its best division at these h
+(`theory.core_division`), and so on. Four or five rounds do.
 
 **Phase-type sizes.** Here the parts are pairs of class and phase, and the policy *sees the phase* of every
 job, which no policy blind to sizes does. Its optimum is a lower bound on theirs (`sees_phases`), in general
@@ -30,10 +30,10 @@ import numpy as np
 from malleable.contracts import FloatArray
 from malleable.errors import ParameterError
 from malleable.model import checked_cores
-from malleable.theory.decision import Lost, Process, phases
-from malleable.theory.exact import IntArray, Lattice
+from malleable.theory.core_division import RealCores, WholeCores
+from malleable.theory.decision_process import Lost, Process, phases
+from malleable.theory.markov_chain import IntArray, Lattice
 from malleable.theory.relaxed import bound
-from malleable.theory.sharing import RealCores, WholeCores
 
 if TYPE_CHECKING:
     from malleable.model import Workload
@@ -118,8 +118,8 @@ def optimum(
     """The optimal policy of a workload with Poisson arrivals and phase-type sizes, with at most `limit` jobs.
 
     `widths` says what may be given: whole cores to every job, or any widths (a superset). `lost` says what a
-    job costs that finds the system full (see `theory.decision`). Without a `limit` it is raised until next to
-    nothing is lost, or `max_states` are reached; at a load of 1 or more a limit must be given.
+    job costs that finds the system full (see `theory.decision_process`). Without a `limit` it is raised
+    until next to nothing is lost, or `max_states` are reached; at a load of 1 or more a limit must be given.
     """
     if widths not in {"whole", "real"}:
         raise ParameterError(f"widths must be 'whole' or 'real', got {widths!r:.60}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from malleable.distributions._phases import MOST_PHASES
+from malleable.distributions.base.phases import MOST_PHASES
 from malleable.errors import UnsupportedError
 
 if TYPE_CHECKING:

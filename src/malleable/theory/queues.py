@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from malleable.errors import ParameterError, UnstableError, UnsupportedError
-from malleable.theory.exact import Lattice, transition_rates
+from malleable.theory.markov_chain import Lattice, transition_rates
 
 if TYPE_CHECKING:
     from malleable.contracts import Distribution, FloatArray

@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable.catalog.spec import Positive, validate
 from malleable.contracts import FloatArray, Speedup
 from malleable.errors import MalleableError, ParameterError
-from malleable.spec import Positive, validate
-from malleable.speedups._numeric import NumericSpeedup
+from malleable.speedups.base.numeric import NumericSpeedup
 from malleable.speedups.table import Table
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from scipy.optimize import brentq
 
 from malleable.model import Workload, paper_workload
-from malleable.paper.measuring import Inline
-from malleable.policies._purchase import DUST
-from malleable.policies._rules import by_remaining, one_core_each
+from malleable.paper.simulation_cells import Inline
+from malleable.policies.base.job_rule import by_remaining, one_core_each
+from malleable.policies.rules.market_allocation import DUST
 from malleable.simulation import compare
 from malleable.theory.relaxed import bound
 

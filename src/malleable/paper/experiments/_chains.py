@@ -1,9 +1,9 @@
 """Exact costs of class rules on few cores, as cells: the stationary law of a truncated Markov chain.
 
 WHAM, EQUI and GREEDY look at class counts alone while jobs do not outnumber cores, so with Poisson arrivals
-and phase-type sizes the counts by class and phase are a Markov chain (`theory.exact`). With N ≥ n all jobs
-time-share one core each in the chain; what the policies do there instead has the weight of P(N ≥ n), which is
-reported: 5·10⁻⁸ on 16 cores at load 0.25.
+and phase-type sizes the counts by class and phase are a Markov chain (`theory.markov_chain`). With N ≥ n all
+jobs time-share one core each in the chain; what the policies do there instead has the weight of P(N ≥ n),
+which is reported: 5·10⁻⁸ on 16 cores at load 0.25.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.contracts import Policy
-from malleable.engine.abi import ClassProgram
+from malleable.engine.rule_interface import ClassProgram
 from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
-from malleable.theory.exact import solve
+from malleable.theory.markov_chain import solve
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

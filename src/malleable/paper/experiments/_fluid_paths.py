@@ -14,9 +14,9 @@ import numpy as np
 
 from malleable.contracts import Policy
 from malleable.engine.run import Run
-from malleable.engine.streams import ArrayStream, stream
 from malleable.model import Workload, paper_workload
 from malleable.simulation import program
+from malleable.sources.streams import ArrayStream, stream
 from malleable.theory.attractor import trajectory
 from malleable.theory.fluid import Fluid
 from malleable.theory.meanfield import mean_field
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.contracts import FloatArray
-    from malleable.engine.streams import Stream
+    from malleable.sources.streams import Stream
 
 POLICY = "wham"
 FINE = 3000

@@ -9,7 +9,7 @@ import numpy as np
 from malleable.contracts import Policy
 from malleable.model import Workload, load_workload
 from malleable.theory.class_speeds import class_speeds
-from malleable.theory.decision import evaluate
+from malleable.theory.decision_process import evaluate
 from malleable.theory.optimal import Optimum, optimum
 from malleable.theory.relaxed import bound
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.errors import InfeasibleError, UnstableError
 from malleable.model import paper_workload
-from malleable.theory.fixed_width import BETAS, plan
+from malleable.theory.fw_cam import BETAS, plan
 from malleable.theory.queues import erlang_c, mgc_response_time, mmc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from malleable.model import JobClass, Workload
-    from malleable.theory.fixed_width import Pool
+    from malleable.theory.fw_cam import Pool
 
 NOBODY = 1e-7
 """Erlang C below which waiting counts as none."""

@@ -6,9 +6,9 @@ from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
-from malleable.paper.measuring import described
+from malleable.paper.simulation_cells import described
 from malleable.theory.class_speeds import class_speeds
-from malleable.theory.exact import solve
+from malleable.theory.markov_chain import solve
 from malleable.theory.meanfield import mean_field
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.contracts import Policy, Speedup
-from malleable.jobs import Jobs
 from malleable.model import paper_workload
+from malleable.model.jobs import Jobs
 from malleable.theory.whittle import indexability, optimal_action, whittle_index
 
 if TYPE_CHECKING:

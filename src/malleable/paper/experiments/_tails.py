@@ -18,6 +18,7 @@ from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.results import Comparison, Result, summarise
 from malleable.simulation import program
+from malleable.sources.streams import stream
 from malleable.statistics.intervals import t_quantile
 from malleable.statistics.percentiles import LEVELS, quantiles
 
@@ -55,7 +56,7 @@ def tails(policy: str, cores: int, load: float, *, jobs: int, batches: int, seed
 def _batched(policy: str, workload: Workload, cores: int, jobs: int, batches: int, seed: int) -> _Batched:
     total = jobs * (batches + 1)
     chosen = program(Policy.of(policy), workload, cores)
-    run = Run(workload, cores, chosen, jobs=total, source=seed, name=policy)
+    run = Run(workload, cores, chosen, jobs=total, source=stream(workload, seed), name=policy)
     seen: dict[str, list[FloatArray]] = {"response": [], "slowdown": []}
     for batch in range(batches + 1):
         run.extend(jobs * (batch + 1))

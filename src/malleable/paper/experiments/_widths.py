@@ -19,6 +19,7 @@ from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.results.class_result import interval
 from malleable.simulation import program
+from malleable.sources.streams import stream
 from malleable.statistics.intervals import Basis, Estimate, fit
 from malleable.theory.fluid import Fluid, price_gradients
 from malleable.theory.refined import fluctuations
@@ -67,7 +68,9 @@ def histograms(policy: str, cores: int, load: float, jobs: int, seed: int) -> Fl
     """Work by class and width in each batch, (batches, classes, bins)."""
     workload = paper_workload(cores, load)
     made = program(Policy.of(policy), workload, float(cores))
-    run = Run(workload, float(cores), made, jobs=jobs, source=seed, name=policy, widths=True)
+    run = Run(
+        workload, float(cores), made, jobs=jobs, source=stream(workload, seed), name=policy, widths=True
+    )
     looks = []
     for end in np.linspace(WARMUP * jobs, jobs, BATCHES + 1):
         run.extend(int(end))

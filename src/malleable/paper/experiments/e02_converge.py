@@ -20,7 +20,7 @@ from malleable.paper.experiments._converge_figures import (
 )
 from malleable.paper.experiments._curves import Curve, costs_table
 from malleable.paper.experiments._pools import CANDIDATES, all_planned, best_planned
-from malleable.paper.measuring import compared, effort_arguments
+from malleable.paper.simulation_cells import compared, effort_arguments
 from malleable.statistics.intervals import Estimate
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound

@@ -11,7 +11,7 @@ from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Pane
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._chains import LIMITS, exact_cost
 from malleable.paper.experiments._curves import Curve, costs_table, drawn, high, low
-from malleable.paper.measuring import compared, effort_arguments
+from malleable.paper.simulation_cells import compared, effort_arguments
 from malleable.statistics.intervals import Estimate
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound

@@ -21,7 +21,7 @@ from malleable.paper.experiments._fwcam_figures import (
     widths_table,
 )
 from malleable.paper.experiments._pools import all_planned
-from malleable.paper.measuring import compared
+from malleable.paper.simulation_cells import compared
 from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._by_size import alone
 from malleable.paper.experiments._curves import drawn, high, low
 from malleable.paper.experiments._widths import measured, predicted
-from malleable.paper.measuring import compared
+from malleable.paper.simulation_cells import compared
 from malleable.statistics.intervals import Estimate
 from malleable.theory.relaxed import bound
 

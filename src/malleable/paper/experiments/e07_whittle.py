@@ -38,7 +38,7 @@ from malleable.paper.experiments._whittle_views import (
     states_table,
     widths_table,
 )
-from malleable.paper.measuring import compared
+from malleable.paper.simulation_cells import compared
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from malleable.paper.experiments._rivals import (
     sweep_table,
     table,
 )
-from malleable.paper.measuring import compared
+from malleable.paper.simulation_cells import compared
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound
 

@@ -19,7 +19,7 @@ from malleable.paper.experiments._optimality_figures import (
     WORKLOADS,
     Point,
 )
-from malleable.paper.measuring import compared
+from malleable.paper.simulation_cells import compared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

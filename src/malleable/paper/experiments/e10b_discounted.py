@@ -24,7 +24,7 @@ from malleable.paper.experiments._gains import (
     never_worse,
     outdone,
 )
-from malleable.paper.measuring import compared
+from malleable.paper.simulation_cells import compared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments import _refined_figures as shown
 from malleable.paper.experiments._refined_chain import both, predicted
 from malleable.paper.experiments._refined_figures import LOAD, LOAD_CORES, POLICIES, WORKLOADS, error
-from malleable.paper.measuring import compared, effort_arguments
+from malleable.paper.simulation_cells import compared, effort_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.paper.contracts import Cell, Effort, Findings, Verdict
 from malleable.paper.experiments import _evidence as ev
-from malleable.paper.experiments._misled import misled_limits, misled_runs
 from malleable.paper.experiments._robustness import (
     ARRIVAL_CORES,
     BLIND,
@@ -35,7 +34,8 @@ from malleable.paper.experiments._robustness import (
     troubles,
 )
 from malleable.paper.experiments._settings import SCVS, SIZES, predicted, with_arrivals, with_sizes
-from malleable.paper.measuring import compared
+from malleable.paper.experiments._wrong_information import misled_limits, misled_runs
+from malleable.paper.simulation_cells import compared
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values

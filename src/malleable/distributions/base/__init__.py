@@ -1,0 +1,1 @@
+"""What distributions share."""

@@ -1,0 +1,165 @@
+"""The jobs present at one moment, as arrays: what every policy is asked about.
+
+Columns: class, remaining size (work left, in time on one core), weight (holding cost of the class unless
+given), age (time since arrival), cores held now. Jobs may bring their own speedup.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from malleable.contracts import FloatArray, Speedup
+from malleable.errors import JobsError, did_you_mean
+from malleable.model import Workload
+from malleable.model.job_rows import check_range, in_range, read_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Jobs:
+    """The jobs present. `order` (earlier arrivals first) breaks every tie."""
+
+    workload: Workload
+    class_index: IntArray
+    remaining: FloatArray
+    weight: FloatArray
+    age: FloatArray
+    held: FloatArray
+    ids: tuple[str, ...]
+    own_speedups: tuple[Speedup, ...] | None = None
+    own_weights: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        classes: Sequence[str] | Sequence[int] | IntArray,
+        remaining: Sequence[float] | FloatArray,
+        *,
+        weight: Sequence[float] | FloatArray | None = None,
+        age: Sequence[float] | FloatArray | None = None,
+        held: Sequence[float] | FloatArray | None = None,
+        ids: Sequence[str] | None = None,
+        speedups: Sequence[Any] | None = None,
+    ) -> Jobs:
+        """Build from columns; classes by name or by position in the workload."""
+        index = _class_index(workload, classes)
+        size = len(index)
+
+        def column(name: str, values: Any, default: FloatArray | None) -> FloatArray:
+            if values is None and default is not None:
+                return default
+            try:
+                array = np.asarray(values, dtype=float)
+            except (TypeError, ValueError):
+                raise JobsError(f"the column {name!r} must hold numbers only") from None
+            if array.shape != (size,):
+                raise JobsError(f"the column {name!r} has shape {array.shape} for {size} jobs")
+            bad = np.flatnonzero(~in_range(name, array))
+            if len(bad):
+                row = int(bad[0])
+                check_range(f"job {ids[row]!r}" if ids is not None else f"job {row}", name, float(array[row]))
+            return array
+
+        if ids is not None:
+            if len(ids) != size:
+                raise JobsError(f"there are {len(ids)} ids for {size} jobs")
+            ids = tuple(map(str, ids))
+            _check_unique(ids)
+        if speedups is not None and len(speedups) != size:
+            raise JobsError(f"there are {len(speedups)} speedups for {size} jobs")
+        return cls(
+            workload=workload,
+            class_index=index,
+            remaining=column("remaining", remaining, None),
+            weight=column("weight", weight, workload.holding_costs[index]),
+            age=column("age", age, np.zeros(size)),
+            held=column("cores", held, np.zeros(size)),
+            ids=tuple(map(str, range(size))) if ids is None else tuple(ids),
+            own_speedups=None if speedups is None else tuple(map(Speedup.of, speedups)),
+            own_weights=weight is not None,
+        )
+
+    @classmethod
+    def from_rows(cls, workload: Workload, rows: Iterable[Mapping[str, Any]]) -> Jobs:
+        """Build from rows with the keys id, class, remaining and optionally weight, age, cores."""
+        try:
+            table = list(rows)
+        except TypeError:
+            raise JobsError(f"must be rows, got {rows!r:.60}", "give a list of tables") from None
+        read = [read_row(number, row, workload.class_names) for number, row in enumerate(table)]
+        costs = dict(zip(workload.class_names, workload.holding_costs.tolist(), strict=True))
+
+        def column(values: list[float | None], default: list[float]) -> list[float] | None:
+            """The values with defaults for those not given; None if none is."""
+            if all(value is None for value in values):
+                return None
+            return [other if value is None else value for value, other in zip(values, default, strict=True)]
+
+        nothing = [0.0] * len(read)
+        return cls.of(
+            workload,
+            [row.name for row in read],
+            [row.remaining for row in read],
+            weight=column([row.weight for row in read], [costs[row.name] for row in read]),
+            age=column([row.age for row in read], nothing),
+            held=column([row.cores for row in read], nothing),
+            ids=[row.id for row in read],
+        )
+
+    def __len__(self) -> int:
+        return len(self.class_index)
+
+    @cached_property
+    def speedups(self) -> tuple[Speedup, ...]:
+        """The distinct speedups; `speedup_index` says which one a job has."""
+        return self.workload.speedups if self.own_speedups is None else self.own_speedups
+
+    @cached_property
+    def speedup_index(self) -> IntArray:
+        """Position of each job's speedup in `speedups`."""
+        return self.class_index if self.own_speedups is None else np.arange(len(self), dtype=np.intp)
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Job positions by arrival: oldest first, rows as given where ages are equal."""
+        return np.argsort(-self.age, kind="stable")
+
+    def by(self, index: FloatArray) -> IntArray:
+        """Job positions by decreasing index, earlier arrivals first among equals."""
+        order = self.order
+        return order[np.argsort(-index[order], kind="stable")]
+
+
+def _class_index(workload: Workload, classes: Any) -> IntArray:
+    if len(classes) and isinstance(classes[0], str):
+        positions = {name: i for i, name in enumerate(workload.class_names)}
+        try:
+            return np.fromiter((positions[str(name)] for name in classes), dtype=np.intp, count=len(classes))
+        except KeyError as error:
+            name = error.args[0]
+            raise JobsError(
+                f"the workload has no class {name!r}", did_you_mean(str(name), positions)
+            ) from None
+    index = np.asarray(classes) if len(classes) else np.empty(0, dtype=np.intp)
+    if not np.issubdtype(index.dtype, np.integer):
+        raise JobsError("classes must be names or whole numbers", "give their positions in the workload")
+    if index.size and not (index.min() >= 0 and index.max() < len(workload.classes)):
+        raise JobsError(f"class positions must lie between 0 and {len(workload.classes) - 1}")
+    return index.astype(np.intp, copy=False)
+
+
+def _check_unique(ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        twice = next(job for job in ids if job in seen or seen.add(job))  # type: ignore[func-returns-value]
+        raise JobsError(f"the id {twice!r} is used twice", "give every job its own id")

@@ -1,0 +1,1 @@
+"""Plain numerical tools that know nothing of jobs."""

@@ -1,0 +1,1 @@
+"""What a policy is built on, and what a policy file imports."""

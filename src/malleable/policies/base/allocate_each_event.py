@@ -1,0 +1,34 @@
+"""A simulator program for policies that give only `allocate`: ask at every event, interpreted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.enforcement import one_each, proposal
+from malleable.engine.rule_interface import AGE, CLASS, HELD, REMAINING, WEIGHT, JobProgram
+from malleable.model.jobs import Jobs
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray, Policy
+    from malleable.model import Workload
+
+
+def allocate_each_event(policy: Policy, workload: Workload) -> JobProgram:
+    """A job rule that calls `policy.allocate`."""
+
+    def rule(jobs: FloatArray, n: float, _table: FloatArray, out: FloatArray) -> None:
+        present = Jobs(
+            workload=workload,
+            class_index=jobs[:, CLASS].astype(np.intp),
+            remaining=np.maximum(jobs[:, REMAINING], 0.0),
+            weight=jobs[:, WEIGHT].copy(),
+            age=jobs[:, AGE].copy(),
+            held=jobs[:, HELD].copy(),
+            ids=(),
+        )
+        out[:] = one_each(proposal(policy.allocate(present, n)), len(out))
+
+    rule.only_python = "it gives no rule, only allocate"  # type: ignore[attr-defined]
+    return JobProgram(rule, np.zeros(1))

@@ -1,0 +1,1 @@
+"""Rules: plain functions that divide the cores, interpreted or compiled."""

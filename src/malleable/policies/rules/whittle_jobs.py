@@ -1,0 +1,233 @@
+"""The discounted Whittle policy as a rule on numbers: the procedure of `policies.whittle`, arm by arm.
+
+The queue is by index; the longest prefix is served that, at the index of its last job, wants at most the
+cores there are. Then the next job gets a part of its block, or those served share the rest at a lower price.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
+from malleable.engine.speedup_table import (
+    POINTS,
+    PREAMBLE,
+    ROW,
+    START,
+    TABLE,
+    VERTICES,
+    encode,
+    most_efficient,
+    peak,
+    speed,
+)
+from malleable.policies.base.job_rule import ascending
+from malleable.policies.rules.whittle_arms import (
+    ARM_LINES,
+    CHEAP,
+    CLASS_COLUMNS,
+    DEAR,
+    DISCOUNT,
+    HEADER,
+    HIGH,
+    HORIZON,
+    INDEX,
+    LOG_PRICE,
+    RATE,
+    UNIT,
+    WIDTH,
+    class_row,
+    find_width,
+    least_toll,
+    prepare_arm,
+)
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+    from malleable.model.jobs import IntArray
+
+DUST, TIGHT, SETTLED = 1e-9, 1e-12, 1e-11
+HIGHEST, LOWEST = math.log(1e280), math.log(1e-300)
+"""Logarithms of the prices between which the search stays."""
+
+
+def whittle_table(workload: Workload, cores: float, discount: float) -> FloatArray:
+    """The table of `whittle_rule`; nobody can use more than all cores, so speedups end there."""
+    encoded = encode([s.capped(cores) for s in workload.speedups], widest=max(cores, 2.0))
+    m = len(workload.classes)
+    rows, nodes = [], []
+    start = len(encoded) + HEADER + CLASS_COLUMNS * m
+    for i in range(m):
+        low = min(most_efficient(encoded, i), cores)
+        high = min(max(peak(encoded, i), low), cores)
+        corners = np.zeros(0)
+        row = PREAMBLE + ROW * i
+        if encoded[row] == TABLE:
+            first = int(encoded[row + START]) + 2 * int(encoded[row + POINTS])
+            corners = np.unique(np.clip(encoded[first : first + int(encoded[row + VERTICES])], low, high))
+        rows.append([low, high, math.log(low), math.log(high), float(start), float(len(corners))])
+        nodes += [corners, np.array([speed(encoded, i, float(k)) for k in corners])]
+        start += 2 * len(corners)
+    return np.concatenate([encoded, [0.0, discount], np.ravel(rows), *nodes])
+
+
+def whittle_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """Cores by the discounted Whittle index."""
+    queue, classes, arms = _queue(jobs, cores, table, out)
+    size = queue.shape[0]
+    served = _served(table, classes, arms, size, cores)
+    if served < size and _part_for_next(table, classes, arms, served, cores):
+        for position in range(served + 1):
+            out[queue[position]] = arms[WIDTH, position]
+        return
+    _widen(table, classes, arms, served, size, cores)
+    for position in range(served):
+        out[queue[position]] = arms[WIDTH, position]
+
+
+def _queue(
+    jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Jobs that may be served and the first who is not, by decreasing index, with their classes and arms."""
+    size, discount = jobs.shape[0], float(table[int(table[1]) + DISCOUNT])
+    keys = np.empty(size)
+    for j in range(size):
+        out[j] = 0.0
+        i, horizon = int(jobs[j, CLASS]), discount * max(float(jobs[j, REMAINING]), 0.0)
+        unit = math.log(discount * float(jobs[j, WEIGHT]))
+        keys[j] = least_toll(table, i, horizon, float(table[class_row(table, i) + HIGH])) - unit
+    order = ascending(keys)
+    kept = min(size, int(cores) + 1)
+    queue, classes, arms = np.empty(kept, np.int64), np.empty(kept, np.int64), np.empty((ARM_LINES, kept))
+    for position in range(kept):
+        j = order[position]
+        i = int(jobs[j, CLASS])
+        queue[position], classes[position] = j, i
+        arms[HORIZON, position] = discount * max(float(jobs[j, REMAINING]), 0.0)
+        arms[UNIT, position] = math.log(discount * float(jobs[j, WEIGHT]))
+        arms[INDEX, position] = min(-keys[j], HIGHEST)
+        prepare_arm(table, i, arms, position)
+    return queue, classes, arms
+
+
+def _wanted(
+    table: FloatArray, classes: IntArray, arms: FloatArray, served: int, log_price: float
+) -> tuple[float, float]:
+    """What the first jobs together want at a price, and how that moves with its logarithm."""
+    total = rate = 0.0
+    for position in range(served):
+        find_width(table, classes[position], arms, position, log_price)
+        total += arms[WIDTH, position]
+        rate += arms[RATE, position]
+    return total, rate
+
+
+def _served(table: FloatArray, classes: IntArray, arms: FloatArray, size: int, cores: float) -> int:
+    """The longest prefix whose jobs, at the index of the last of them, together want at most the cores."""
+    few, many = 1, size + 1
+    trial = size
+    while many - few > 1:
+        if _wanted(table, classes, arms, trial, float(arms[INDEX, trial - 1]))[0] <= cores + DUST:
+            few = trial
+        else:
+            many = trial
+        trial = (few + many) // 2
+    return few
+
+
+def _part_for_next(table: FloatArray, classes: IntArray, arms: FloatArray, served: int, cores: float) -> bool:
+    """Leave the first job left out a part of its block, if that is one core or more."""
+    spare = cores - _wanted(table, classes, arms, served, float(arms[INDEX, served]))[0]
+    if spare < 1.0:
+        return False
+    log_price = float(arms[UNIT, served]) - least_toll(
+        table, classes[served], float(arms[HORIZON, served]), spare
+    )
+    spare = cores - _wanted(table, classes, arms, served, min(log_price, HIGHEST))[0]
+    arms[WIDTH, served] = spare
+    return spare >= 1.0
+
+
+def _widen(
+    table: FloatArray, classes: IntArray, arms: FloatArray, served: int, size: int, cores: float
+) -> None:
+    """Widths that use all cores the served jobs can use, into WIDTH."""
+    most = 0.0
+    for position in range(served):
+        widest = float(table[class_row(table, classes[position]) + HIGH])
+        arms[WIDTH, position] = arms[CHEAP, position] = widest
+        most += widest
+    if most <= cores:
+        return
+    log_price = float(arms[INDEX, min(served, size - 1)])
+    total = _wanted(table, classes, arms, served, log_price)[0]
+    if total > cores + DUST:
+        log_price = float(arms[INDEX, served - 1])
+        total = _wanted(table, classes, arms, served, log_price)[0]
+    for position in range(served):
+        arms[DEAR, position] = arms[WIDTH, position]
+    if total < cores - DUST:
+        total = _clear(table, classes, arms, served, log_price, total, cores)
+    # Between two neighbouring prices lie only jumps; who jumps first is decided by the order of the queue.
+    left, widest = cores - total, 0
+    for position in range(served):
+        gap = min(max(arms[CHEAP, position] - arms[DEAR, position], 0.0), max(left, 0.0))
+        arms[WIDTH, position] = arms[DEAR, position] + gap
+        left -= gap
+        if arms[WIDTH, position] > arms[WIDTH, widest]:
+            widest = position
+    arms[WIDTH, widest] += min(left, 0.0) if most > cores else 0.0
+
+
+def _clear(
+    table: FloatArray,
+    classes: IntArray,
+    arms: FloatArray,
+    served: int,
+    ceiling: float,
+    below: float,
+    cores: float,
+) -> float:
+    """Lower the price from `ceiling`, where they want `below`, until the served jobs want all cores.
+
+    Newton's method on log demand over log price, from the last price; bisection where that does not halve the
+    error. At a jump DEAR and CHEAP are left with the widths on its two sides; the total of
+    DEAR is returned.
+    """
+    own = int(table[1])
+    low, high = -math.inf, ceiling
+    u, last = min(float(table[own + LOG_PRICE]), ceiling - 1e-3), math.inf
+    reach = 2.0
+    for _ in range(400):
+        total, rate = _wanted(table, classes, arms, served, u)
+        f = math.log(total / cores)
+        line = CHEAP if f > 0.0 else DEAR
+        for position in range(served):
+            arms[line, position] = arms[WIDTH, position]
+        if f > 0.0:
+            low = u
+        else:
+            high, below = u, total
+        if abs(total - cores) <= TIGHT * cores:
+            for position in range(served):
+                arms[CHEAP, position] = arms[DEAR, position] = arms[WIDTH, position]
+            table[own + LOG_PRICE] = u
+            return total
+        following = u - f * total / rate if rate < 0.0 else (math.inf if f > 0.0 else -math.inf)
+        if low > -math.inf:
+            if abs(f) > 0.5 * abs(last) or not low < following < high:
+                following = 0.5 * (low + high)
+            if not low < following < high or high - low <= SETTLED:
+                break
+        else:
+            following = max(following, u - reach, LOWEST)
+            reach *= 4.0
+            if following >= u:
+                break
+        last, u = f, following
+    table[own + LOG_PRICE] = high
+    return below

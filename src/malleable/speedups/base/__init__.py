@@ -1,0 +1,1 @@
+"""What a speedup family may be built on."""

@@ -1,0 +1,125 @@
+"""The encoded speedups that rules and kernels read agree with the speedup classes, compiled or not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import float64, int64
+
+from malleable import catalog
+from malleable.contracts import Speedup
+from malleable.engine import speedup_table as flat
+from malleable.engine.compiling import F1, compiled
+from malleable.speedups.custom import Custom
+from malleable.speedups.power import Power
+from support import strategies as gen
+
+EXACT = tuple(kind for kind in sorted(catalog.kinds("speedups")) if kind != "custom")
+WIDTHS = st.one_of(gen.numbers(1.0, 1e6), st.floats(0.0, 1.0), st.integers(1, 60).map(float))
+PRICES = st.one_of(gen.numbers(1e-12, 1e6), st.sampled_from([0.0, 1e-280, 1e280]))
+WEIGHTS = gen.numbers(1e-3, 1e3)
+
+
+def mixed(*kinds):
+    return st.lists(gen.speedups(*kinds), min_size=1, max_size=5)
+
+
+def near(got, expected):
+    return got == expected or math.isclose(got, expected, rel_tol=1e-12)
+
+
+def same_choice(got, expected, loss):
+    """Two widths are the same, or equally good (a table's edge at exactly its own price)."""
+    return near(got, expected) or near(loss(got), loss(expected))
+
+
+@settings(max_examples=120, deadline=None)
+@given(mixed(*EXACT), st.lists(WIDTHS, min_size=1, max_size=8))
+def test_speed_and_slope(speedups, widths):
+    """s(k), its slope, the peak and the most efficient width agree to 1e-12, below one core too."""
+    encoded = flat.encode(speedups)
+    assert (encoded[0], encoded[1]) == (len(speedups), len(encoded))
+    for i, speedup in enumerate(speedups):
+        assert flat.peak(encoded, i) == speedup.peak
+        assert flat.most_efficient(encoded, i) == speedup.most_efficient
+        for k in widths:
+            assert near(flat.speed(encoded, i, k), float(speedup(k)))
+            scale = 1e-13 * float(speedup(k)) / max(k, 1.0)  # a slope is a difference near the peak
+            assert math.isclose(
+                flat.slope(encoded, i, k), float(speedup.slope(k)), rel_tol=1e-12, abs_tol=scale
+            )
+
+
+@settings(max_examples=120, deadline=None)
+@given(mixed(*EXACT), PRICES, WEIGHTS)
+def test_demand(speedups, price, weight):
+    """What a job buys at a price agrees to 1e-12, for WHAM's and for GREEDY's objective, price 0 included."""
+    encoded = flat.encode(speedups)
+    for i, speedup in enumerate(speedups):
+        got, expected = flat.demand(encoded, i, price, weight), float(speedup.demand(price, weight))
+        assert same_choice(got, expected, lambda k, s=speedup: (weight + price * k) / float(s(k)))
+        with np.errstate(over="ignore"):
+            got, expected = (
+                flat.work_demand(encoded, i, price, weight),
+                float(speedup.work_demand(price, weight)),
+            )
+        huge = min(got, expected) > 1e17  # where only overflow and stopping rules differ
+        assert huge or same_choice(got, expected, lambda k, s=speedup: weight * float(s(k)) - price * k)
+
+
+@pytest.mark.parametrize("name", gen.FUNCTIONS)
+def test_tabulated_function(name):
+    """A custom function is tabulated to 1e-6 of s, and the widths it demands cost at most 1e-6 too much."""
+    speedup = Custom(gen.FUNCTIONS[name], limit=512.0)
+    encoded = flat.encode([Power(0.5), speedup])
+    for k in np.concatenate([np.geomspace(1.0, 512.0, 2999), np.arange(1.0, 60.0)]):
+        assert math.isclose(flat.speed(encoded, 1, k), float(speedup(k)), rel_tol=1e-6)
+    for price in np.geomspace(1e-6, 10.0, 30):
+        best, got = float(speedup.demand(price, 1.3)), flat.demand(encoded, 1, price, 1.3)
+        assert (1.3 + price * got) / float(speedup(got)) <= (1.3 + price * best) / float(speedup(best)) * (
+            1.0 + 1e-6
+        )
+    assert flat.speed(encoded, 1, 1e4) == flat.speed(encoded, 1, 512.0)
+
+
+def test_a_subclass_is_not_taken_for_its_family():
+    """A speedup that changes a family's formula is tabulated from its own values."""
+
+    class Halved(Power):
+        def speed(self, cores):
+            return 0.5 + 0.5 * super().speed(cores)
+
+    encoded = flat.encode([Halved(0.5)], widest=100.0)
+    assert math.isclose(flat.speed(encoded, 0, 9.0), 2.0, rel_tol=1e-6)
+
+
+def test_compiled_is_the_same_bit_for_bit():
+    """Every function compiles in nopython mode and returns the very same numbers."""
+    examples = [
+        {"kind": "power", "exponent": 0.3},
+        {"kind": "amdahl", "sequential": 0.2},
+        {"kind": "usl", "contention": 0.05, "coherency": 0.001},
+        {"kind": "usl", "contention": 0.2, "coherency": 0.0},
+        {"kind": "rooftop", "cores": 4},
+        {"kind": "linear_power", "cores": 4, "exponent": 0.5},
+        {"kind": "table", "cores": [1, 2, 4, 8], "speedup": [1, 1.9, 1.5, 2.5], "hull": True},
+        {"kind": "table", "cores": [1], "speedup": [1]},
+    ]
+    encoded = flat.encode([Speedup.of(one) for one in examples])
+    arguments = {
+        flat.peak: [()],
+        flat.most_efficient: [()],
+        flat.speed: [(k,) for k in (0.0, 0.5, 1.0, 3.7, 4.0, 900.0)],
+        flat.slope: [(k,) for k in (0.5, 1.0, 3.7, 4.0, 900.0)],
+        flat.demand: [(price, 1.3) for price in (0.0, 1e-9, 0.01, 0.4, 50.0)],
+        flat.work_demand: [(price, 1.3) for price in (0.0, 1e-9, 0.01, 0.4, 50.0)],
+    }
+    for function, cases in arguments.items():
+        fast = compiled(function, float64(F1, int64, *[float64] * len(cases[0])))
+        for i in range(len(examples)):
+            for case in cases:
+                assert fast(encoded, i, *case) == function(encoded, i, *case)

@@ -1,0 +1,215 @@
+"""The page in a real browser: opened from disk, on a desk, on a phone, in the dark and on paper."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from malleable.paper.cell_store import CellStore
+from malleable.paper.contracts import QUICK
+from malleable.paper.write import publish
+from support import paper_samples as samples
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DESK = {"viewport": {"width": 1280, "height": 900}}
+PHONE = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "is_mobile": True,
+    "has_touch": True,
+}
+DARK = {**DESK, "color_scheme": "dark"}
+SCREENS = {"desk": DESK, "phone": PHONE, "dark": DARK}
+PATIENCE = 120_000
+"""Milliseconds; a busy machine may need many."""
+KEPT = os.environ.get("MALLEABLE_SCREENSHOTS")
+"""A folder to keep pictures of the page in, for people to look at."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium without a window."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("there is no chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=path)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page with a figure of every style; another one may be given to look at."""
+    if given := os.environ.get("MALLEABLE_PAGE"):
+        return Path(given).resolve()
+    return publish(samples.chapters(), QUICK, CellStore(tmp_path_factory.mktemp("page")))[0]
+
+
+OURS = pytest.mark.skipif("MALLEABLE_PAGE" in os.environ, reason="another page is looked at")
+
+
+class Visit:
+    """A page opened on some screen, with all that it said and asked for."""
+
+    def __init__(self, browser, page: Path, **screen) -> None:
+        self.context = browser.new_context(**screen)
+        self.context.set_default_timeout(PATIENCE)
+        self.page = self.context.new_page()
+        self.said, self.asked = [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(page.as_uri())
+        if screen.get("java_script_enabled", True):
+            self.wait()
+
+    def wait(self) -> None:
+        """Until every plot is drawn."""
+        for _ in range(600):
+            plots = self.page.evaluate("window.malleablePlots")
+            if plots["drawn"] + plots["failed"] == plots["total"]:
+                return
+            time.sleep(0.1)
+        pytest.fail(f"not all plots were drawn: {plots}")
+
+    def shown(self, selector: str) -> list[tuple[float, float]]:
+        """Sizes of all elements; 0 × 0 if one is not to be seen."""
+        boxes = f"[...document.querySelectorAll('{selector}')].map(e => e.getBoundingClientRect())"
+        return [(box["width"], box["height"]) for box in self.page.evaluate(f"{boxes}.map(b => b.toJSON())")]
+
+
+@pytest.fixture(scope="module")
+def visits(browser, page):
+    """The page on each of the screens; a test that changes something puts it back."""
+    opened = {name: Visit(browser, page, **screen) for name, screen in SCREENS.items()}
+    yield opened
+    for one in opened.values():
+        one.context.close()
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_opens_from_disk(visits, tmp_path, name):
+    """All plots are drawn, nothing is complained of, nothing is fetched, nothing sticks out at the side."""
+    seen, screen = visits[name], SCREENS[name]
+    assert seen.said == []
+    assert {url.partition(":")[0] for url in seen.asked} <= {"file", "data", "blob"}
+    assert len([url for url in seen.asked if url.startswith("file:")]) == 1
+
+    plots = seen.page.evaluate("window.malleablePlots")
+    assert plots["failed"] == 0
+    assert plots["total"] == len(seen.shown(".plot")) > 0
+    width = screen["viewport"]["width"]
+    for across, down in seen.shown(".plot svg.main-svg"):
+        assert 250.0 < across <= width
+        assert down > 250.0
+    assert all(size == (0.0, 0.0) for size in seen.shown(".static"))
+
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+    folder = Path(KEPT) if KEPT else tmp_path
+    folder.mkdir(parents=True, exist_ok=True)
+    assert len(seen.page.screenshot(path=folder / f"{name}.png", full_page=True)) > 50_000
+
+
+@OURS
+def test_every_series_is_drawn(visits):
+    """The plots hold as many lines, bars and maps as the figures have, and the texts of marks."""
+    seen = visits["desk"]
+    for figure in samples.FIGURES:
+        within = f"[data-figure={figure.name}]"
+        lines = [one for panel in figure.panels for one in panel.series if one.style != "bars"]
+        bands = [one for one in lines if one.low and one.style != "points"]
+        marks = sum(len({text for *_, text in panel.marks}) for panel in figure.panels)
+        assert len(seen.shown(f"{within} .scatterlayer .trace")) == len(lines) + len(bands) + marks
+        bars = [y for panel in figure.panels for one in panel.series if one.style == "bars" for y in one.y]
+        drawn = [size for size in seen.shown(f"{within} .barlayer .point path") if min(size) > 0.0]
+        assert len(drawn) == len(bars)
+        assert len(seen.shown(f"{within} .heatmaplayer image")) == sum(
+            panel.grid is not None for panel in figure.panels
+        )
+    text = seen.page.evaluate("document.querySelector('[data-figure=many-lines]').textContent")
+    assert "unstable" in text
+    lines = seen.page.evaluate(
+        "[...document.querySelectorAll('[data-figure=odd] .legendtext tspan')].map(e => e.textContent)"
+    )
+    assert " ".join(lines) == samples.NASTY
+
+
+@pytest.mark.parametrize("name", ["desk", "phone"])
+def test_legend_and_titles_stand_clear(visits, name):
+    """Neither the legend nor a title of an axis lies upon a panel."""
+    found = visits[name].page.evaluate(
+        """[...document.querySelectorAll('.plot')].map(plot => {
+            const boxes = which => [...plot.querySelectorAll(which)].map(e => e.getBoundingClientRect());
+            const cut = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+            const panels = boxes('.nsewdrag'), others = boxes('.legend .bg, .xtitle, .x2title, .ytitle');
+            const covered = panels.filter(a => others.some(b => cut(a, b))).length;
+            return [plot.dataset.figure, panels.length, others.length, covered];
+        })"""
+    )
+    assert found
+    for figure, panels, others, covered in found:
+        assert panels >= 1, figure
+        assert others >= 2, figure
+        assert covered == 0, figure
+
+
+@OURS
+def test_narrow_screens_stack_panels(visits):
+    """Three panels stand side by side on a desk, one above another on a phone, and follow the width."""
+    columns = """new Set([...document.querySelectorAll('[data-figure=styles] .nsewdrag')].map(
+        e => Math.round(e.getBoundingClientRect().left))).size"""
+    assert visits["phone"].page.evaluate(columns) == 1
+    page, found = visits["desk"].page, (0, 0)
+    for width, count in ((1280, 3), (390, 1), (1280, 3)):
+        page.set_viewport_size({"width": width, "height": 900})
+        for _ in range(100):
+            found = page.evaluate(f"[{columns}, document.documentElement.scrollWidth]")
+            if found == [count, width]:
+                break
+            time.sleep(0.1)
+        assert found == [count, width]
+
+
+def test_tables_scroll_in_their_box(visits):
+    """A table that is wider than a phone scrolls within its box."""
+    boxes = visits["phone"].page.evaluate(
+        """[...document.querySelectorAll('.scroll')].map(
+            e => [e.clientWidth, e.scrollWidth, e.getBoundingClientRect().right])"""
+    )
+    assert boxes
+    assert any(inner > outer for outer, inner, _ in boxes)
+    assert all(right <= 390.0 for *_, right in boxes)
+
+
+def test_on_paper(visits, tmp_path):
+    """Printed, the page shows a picture of each figure instead of the plot, and no list of contents."""
+    seen = visits["desk"]
+    folder = Path(KEPT) if KEPT else tmp_path
+    printed = seen.page.pdf(path=folder / "print.pdf", format="A4")
+    assert printed.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) >= 2
+    seen.page.emulate_media(media="print")
+    assert all(size == (0.0, 0.0) for size in seen.shown(".plot"))
+    assert all(min(size) > 100.0 for size in seen.shown(".static"))
+    pictures = "[...document.querySelectorAll('.static')].map(e => e.complete && e.naturalWidth > 100)"
+    assert all(seen.page.evaluate(pictures))
+    assert seen.shown("nav") == [(0.0, 0.0)]
+    seen.page.emulate_media(media="screen")
+
+
+def test_without_scripts(browser, page):
+    """A browser that runs no scripts shows the pictures."""
+    seen = Visit(browser, page, **DESK, java_script_enabled=False)
+    visible = seen.page.locator(".static").all()
+    assert visible
+    assert all(picture.is_visible() for picture in visible)
+    assert not any(plot.is_visible() for plot in seen.page.locator(".plot").all())
+    seen.context.close()

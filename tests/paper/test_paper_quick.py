@@ -1,0 +1,103 @@
+"""`malleable paper --quick` as a whole: it runs, its numbers are right, and a browser shows its page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+
+import pytest
+from test_paper_browser import (
+    DESK,
+    PHONE,
+    Visit,
+    browser,  # noqa: F401 - a fixture
+)
+
+from malleable.model import paper_workload
+from malleable.paper.contracts import QUICK
+from malleable.paper.reproduce import all_experiments, reproduce
+from malleable.theory.relaxed import bound
+
+TRULY_FAIL = {
+    "No other class rule costs less than WHAM, at any n and load",
+    "The refined mean field puts the policies in the order of their exact costs",
+}
+"""False, and said to be: on another workload than the paper's, and on very few cores."""
+EXACT = {("WHAM", 16): 0.2400331, ("EQUI", 16): 0.2440912, ("GREEDY", 16): 0.2414230}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return reproduce(tmp_path_factory.mktemp("quick"), QUICK)
+
+
+def rows(made, name):
+    with (made.page.parent / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_experiment_is_there_and_holds(made):
+    """All experiments are on the page; no verdict fails but those that should; most are decided."""
+    verdicts = made.to_dict()["verdicts"]
+    assert {verdict["experiment"] for verdict in verdicts} == {one.name for one in all_experiments()}
+    assert {verdict["statement"] for verdict in verdicts if verdict["holds"] is False} <= TRULY_FAIL
+    assert sum(verdict["holds"] is True for verdict in verdicts) > 0.6 * len(verdicts)
+    page = made.page.read_text(encoding="utf-8")
+    assert all(chapter.findings.title in page for chapter in made.chapters)
+
+
+def test_simulated_costs_are_the_exact_ones(made):
+    """Costs of the figure “others” agree with the exact chains, and none lies below V*."""
+    least = bound(paper_workload(64, 0.25), 64).bound
+    seen = set()
+    for row in rows(made, "others"):
+        mean, low, high = (float(row[key]) for key in ("simulated cost", "low", "high"))
+        assert low <= mean <= high
+        assert high > least
+        exact = EXACT.get((row["policy"], int(row["cores"])))
+        if exact is not None:
+            seen.add((row["policy"], int(row["cores"])))
+            assert float(row["exact cost"]) == pytest.approx(exact, rel=1e-5)
+            assert abs(mean - exact) < 2.5 * (high - mean)
+    assert seen == set(EXACT)
+
+
+def test_limits_are_those_of_the_theory(made):
+    """EQUI and GREEDY stay above V* by their mean-field ratios."""
+    limits = {row["policy"]: float(row["over V*"]) for row in rows(made, "others-limits")}
+    assert limits["WHAM"] == pytest.approx(1.0, abs=1e-9)
+    assert limits["EQUI"] == pytest.approx(1.118885, abs=1e-6)
+    assert limits["GREEDY"] == pytest.approx(1.011113, abs=1e-6)
+
+
+def test_infeasible_and_unstable_points_are_marked(made):
+    """FW-CAM's settings without a plan, or without a stable one, are on the figure and in the table."""
+    states = {row["status"] for row in rows(made, "converge-exact")}
+    assert {"stable", "unstable", "infeasible"} <= states
+    figures = json.loads((made.page.parent / "findings" / "e02_converge.json").read_text(encoding="utf-8"))
+    marks = [mark for figure in figures["figures"] for panel in figure["panels"] for mark in panel["marks"]]
+    assert any("infeasible" in text for *_, text in marks)
+    assert any("unstable" in text for *_, text in marks)
+
+
+def test_again_computes_and_draws_nothing(made):
+    """A second run finds everything there."""
+    before = {path: path.stat().st_mtime_ns for path in made.page.parent.rglob("*") if path.is_file()}
+    again = reproduce(made.page.parent, QUICK)
+    assert again.drawn == ()
+    assert {path: path.stat().st_mtime_ns for path in made.page.parent.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_a_browser_shows_it(made, browser, screen):  # noqa: F811 - ditto
+    """Every plot is drawn, nothing is complained of, nothing leaves the machine, nothing sticks out."""
+    seen = Visit(browser, made.page, **screen)
+    plots = seen.page.evaluate("window.malleablePlots")
+    figures = sum(len(chapter.findings.figures) for chapter in made.chapters)
+    assert (plots["drawn"], plots["failed"], plots["total"]) == (figures, 0, figures)
+    assert seen.said == []
+    assert {url.partition(":")[0] for url in seen.asked} <= {"file", "data", "blob"}
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= screen["viewport"]["width"]
+    assert all(math.prod(size) > 0.0 for size in seen.shown(".plot svg.main-svg"))
+    seen.context.close()

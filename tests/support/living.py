@@ -1,0 +1,128 @@
+"""Commands as real processes that are sent signals, and whether anything of them is left (it reads /proc)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support.shell import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MALLEABLE = str(Path(sys.executable).parent / "malleable")
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SLOW = """\
+import os, pathlib, time
+
+ASKED = pathlib.Path(__file__).with_name("asked")
+
+
+def slow(jobs, cores):
+    time.sleep(0.002)
+    with ASKED.open("a") as log:
+        log.write(".")
+    return [cores / len(jobs)] * len(jobs)
+
+
+def as_slow(jobs, cores):
+    return slow(jobs, cores)
+
+
+def stuck(jobs, cores):
+    if ASKED.exists() and ASKED.stat().st_size > 300:
+        time.sleep(3600.0)
+    return slow(jobs, cores)
+"""
+"""Policies that note each time they are asked; one of them does not return after a while."""
+
+
+def write_slow_policies(folder: Path) -> Path:
+    """Write the file of slow policies; returns the file that grows each time one is asked."""
+    (folder / "slow.py").write_text(SLOW)
+    return folder / "asked"
+
+
+def _listen() -> None:
+    """Have the child hear signals even if the tests themselves were started deaf to them (`&`, nohup)."""
+    for signum in STOPS:
+        signal.signal(signum, signal.SIG_DFL)
+
+
+@contextmanager
+def running(*command: str, **options) -> Iterator[subprocess.Popen]:
+    """A command in a session of its own; whatever is left of it in the end is killed."""
+    settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", **options}
+    process = subprocess.Popen(
+        command,
+        env=settings.pop("env", None) or environment(),
+        start_new_session=True,
+        preexec_fn=_listen,  # noqa: PLW1509 - nothing else runs in the child before exec
+        **settings,
+    )
+    try:
+        yield process
+    finally:
+        for pid in _session(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.kill()
+        process.communicate()
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    """Wait for something to become true, and fail if it does not."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+def asked(log: Path, times: int) -> Callable[[], bool]:
+    """Whether a slow policy has been asked so often."""
+    return lambda: log.exists() and log.stat().st_size >= times
+
+
+def listens(process: subprocess.Popen) -> bool:
+    """Whether a process has a handler for SIGTERM."""
+    assert process.poll() is None, process.communicate()
+    for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+    return False
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started and that are alive."""
+    return [other for other, stat in _processes() if int(stat[1]) == pid and stat[0] not in "ZX"]
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those of the processes that are alive; dead ones that nobody has asked after are not."""
+    living = {pid for pid, stat in _processes() if stat[0] not in "ZX"}
+    return [pid for pid in pids if pid in living]
+
+
+def assert_gone(pids: list[int]) -> None:
+    """Nothing is left of the processes."""
+    assert pids
+    wait_until(lambda: not alive(pids), f"end of {pids}", seconds=10.0)
+
+
+def _session(leader: int) -> list[int]:
+    return [pid for pid, stat in _processes() if int(stat[3]) == leader and stat[0] not in "ZX"]
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """All processes, each with state, parent, group and session."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            # The name stands in brackets and may hold anything.
+            yield int(folder.name), (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
