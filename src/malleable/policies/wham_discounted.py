@@ -34,7 +34,7 @@ import numpy as np
 from malleable.contracts import Allocation, Policy
 from malleable.distributions.exponential import Exponential
 from malleable.engine.abi import JobProgram
-from malleable.errors import InfeasibleError
+from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies._discounted_jobs import discounted_rule, discounted_table
 from malleable.policies._rules import JobRule
@@ -103,7 +103,7 @@ def outlook(workload: Workload, cores: float) -> Outlook:
         return nothing
     try:
         point = fluid.fixed_point()
-    except InfeasibleError:
+    except (InfeasibleError, UnsupportedError):
         return nothing
     slowest = float(np.linalg.eigvals(fluid.jacobian(point.state, point.market)).real.max())
     return Outlook(-slowest, point.price, spare) if slowest < 0.0 else nothing
