@@ -177,11 +177,11 @@ class TestSecondOpinion:
         gen.numbers(0.02, 0.97),
     )
     def test_convex_solver(self, workload, cores, load):
-        """V* equals the optimum of the primal problem found by cvxpy, to 1e-8."""
+        """V* equals the optimum of the primal problem found by cvxpy, to the 1e-7 that it is good for."""
         workload = workload.at(cores, load)
         optimum = convex_optimum(workload, cores)
         assume(optimum is not None)  # the solver gave up on its own
-        assert bound(workload, cores).bound == pytest.approx(optimum, rel=1e-8)
+        assert bound(workload, cores).bound == pytest.approx(optimum, rel=1e-7)
 
     @settings(max_examples=25, deadline=None)
     @given(gen.workloads("usl", "power", "amdahl"), st.integers(1, 100), gen.numbers(0.05, 0.95))

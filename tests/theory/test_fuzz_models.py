@@ -33,9 +33,11 @@ def law(rng):
     """A law of any kind with parameters over their whole range."""
     mean, shape = scale(rng), spread(rng, 1e-3, 1e3) if rng.random() < 0.5 else spread(rng, 0.3, 5.0)
     p = float(rng.random())
+    # Few stages, or more than have a matrix: a mean field of hundreds takes a minute.
+    stages = int(spread(rng, 1, 60) if rng.random() < 0.7 else spread(rng, 1001, 2e6))
     return [
         {"kind": "exponential", "mean": mean},
-        {"kind": "erlang", "stages": int(spread(rng, 1, 2e6)), "mean": mean},
+        {"kind": "erlang", "stages": stages, "mean": mean},
         {"kind": "hyperexponential", "probabilities": [p, 1.0 - p], "rates": [1.0 / mean, shape / mean]},
         {"kind": "coxian", "rates": [1.0 / mean, shape / mean], "probabilities": [p]},
         {"kind": "lognormal", "mean": mean, "sigma": shape},

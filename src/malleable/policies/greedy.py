@@ -83,13 +83,15 @@ class Greedy(Policy):
             with np.errstate(divide="ignore", over="ignore"):
                 return np.clip(jobs.weight / jobs.remaining, *FINISHING)
         rate = 1.0 / jobs.workload.mean_sizes[jobs.class_index]
-        return rate if self.weight == "mu" else jobs.weight * rate
+        with np.errstate(over="ignore"):
+            return rate if self.weight == "mu" else jobs.weight * rate
 
     def buyers(self, workload: Workload) -> GreedyBuyers:
         costs, rates = workload.holding_costs, 1.0 / workload.mean_sizes
-        weights = {"1": np.ones_like(costs), "mu": rates, "c": costs, "cmu": costs * rates}.get(
-            str(self.weight)
-        )
+        with np.errstate(over="ignore"):
+            weights = {"1": np.ones_like(costs), "mu": rates, "c": costs, "cmu": costs * rates}.get(
+                str(self.weight)
+            )
         if weights is None:
             raise UnsupportedError(
                 "greedy with weight c/x looks at remaining sizes, so it has no equation in the counts",

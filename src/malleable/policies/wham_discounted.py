@@ -35,7 +35,7 @@ from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Allocation, Policy
 from malleable.distributions.exponential import Exponential
 from malleable.engine.rule_interface import JobProgram
-from malleable.errors import InfeasibleError
+from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base.job_rule import JobRule
 from malleable.policies.rules.discounted_jobs import discounted_rule, discounted_table
@@ -103,7 +103,7 @@ def outlook(workload: Workload, cores: float) -> Outlook:
         return nothing
     try:
         point = fluid.fixed_point()
-    except InfeasibleError:
+    except (InfeasibleError, UnsupportedError):
         return nothing
     slowest = float(np.linalg.eigvals(fluid.jacobian(point.state, point.market)).real.max())
     return Outlook(-slowest, point.price, spare) if slowest < 0.0 else nothing

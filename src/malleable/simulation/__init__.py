@@ -298,7 +298,8 @@ def _check_numbers(workload: Workload, cores: float, jobs: int) -> None:
             "as one, beyond the digits of a clock",
             "use a higher load, or fewer jobs; `malleable bound` has an answer at any load",
         )
-    costs, longest = workload.holding_costs, max(length, float(workload.mean_sizes.max()))
+    costs = workload.holding_costs
+    longest = max(length, float(workload.mean_sizes.max()), float(workload.rates.max()))
     if not (min(float(costs.min()), 1.0) * services > TINY and max(float(costs.max()), 1.0) * longest < HUGE):
         raise UnsupportedError(
             f"times from {services:.2g} to {longest:.2g} and holding costs from {costs.min():.4g} to "

@@ -87,7 +87,8 @@ def relaxation_jobs(workload: Workload, cores: float) -> float:
         return inf
     noise = [_variability(c.size) + _variability(c.arrivals.interval) for c in workload.classes]
     sizes, rates = workload.mean_sizes * usage, workload.rates / workload.total_rate
-    spread = float(rates @ (sizes**2 * np.array(noise))) / (2.0 * float(rates @ sizes) ** 2)
+    # In units of the mean size: squares of tiny or huge times are no numbers.
+    spread = float(rates @ ((sizes / float(rates @ sizes)) ** 2 * np.array(noise))) / 2.0
     return float(((1.0 + load**0.5) / (1.0 - load)) ** 2 * spread)
 
 
@@ -108,8 +109,9 @@ def moment(law: Distribution, order: int) -> float:
 
 
 def _variability(law: Distribution) -> float:
-    second, mean = moment(law, 2), moment(law, 1)
-    return max(second / mean**2 - 1.0, 0.0) if isfinite(second) else 1.0
+    """The squared coefficient of variation, 1 where it does not exist."""
+    second = moment(law.scaled(1.0 / law.mean), 2)
+    return max(second - 1.0, 0.0) if isfinite(second) else 1.0
 
 
 def _mixed(workload: Workload, order: int) -> float:

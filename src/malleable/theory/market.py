@@ -53,7 +53,7 @@ def cost_unit(weights: FloatArray) -> float:
     low, high = float(np.min(weights, initial=np.inf)), float(np.max(weights, initial=0.0))
     if low >= 1.0 / EXTREME and high <= EXTREME:
         return 1.0
-    if not high <= EXTREME**2 * low * (1.0 + SAME):
+    if not (high < np.inf and high / EXTREME**2 <= low * (1.0 + SAME)):
         raise ParameterError(
             f"holding costs from {low:.4g} to {high:.4g} are too far apart to be compared in numbers",
             f"let them differ by a factor of at most {EXTREME**2:g}",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from malleable.errors import InfeasibleError
+from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import Workload, checked_cores
 from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
 
@@ -192,6 +192,10 @@ def bound(workload: Workload, cores: float) -> Bound:
         whole = relax(workload, _buyers(workload, cores, integer=True), cores)
     except InfeasibleError as error:
         raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
+    if not 0.0 < free.value <= max(free.value, capped.value, whole.value) < np.inf:
+        raise UnsupportedError(
+            "the cost is beyond the range of numbers", "choose other units of time and cost"
+        )
     responses = workload.mean_sizes * free.durations
     classes = zip(workload.class_names, free.widths, responses, workload.rates * responses, strict=True)
     return Bound(
