@@ -45,7 +45,7 @@ def measured(policy: str, cores: int, load: float) -> dict:
         row["events/s"] = max(rate(run, step) for _ in range(STRETCHES))
     except MalleableError as error:
         return {**row, "events/s": f"none: {error.problem:.40}"}
-    row["jobs present"] = float(run.machine.counts.sum())
+    row["jobs present"] = float(run.snapshot().present)
     return row
 
 

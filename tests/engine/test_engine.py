@@ -10,7 +10,7 @@ import pytest
 
 from malleable import catalog
 from malleable.contracts import Policy
-from malleable.engine.machine import machine
+from malleable.engine.machines import machine
 from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
 from malleable.engine.run import Run, departures
 from malleable.errors import InfeasibleError, UnstableError
