@@ -17,7 +17,7 @@ from malleable.errors import InfeasibleError, UnstableError
 from malleable.model import Workload
 from malleable.policies.fw_cam import FwCam
 from malleable.simulation import program
-from malleable.sources.streams import ArrayStream, Chunk
+from malleable.sources import ArrayStream, Chunk
 from malleable.theory import fw_cam
 from support import random_jobs as gen
 from support import reference_simulator as reference

@@ -14,7 +14,7 @@ from malleable.engine.machines import class_machine, machine
 from malleable.engine.run import departures
 from malleable.model import paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 
 
 class Shelf:

@@ -7,7 +7,7 @@ from malleable.contracts import Policy
 from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import ArrayStream
+from malleable.sources import ArrayStream
 
 CORES = 4
 TIMES, CLASSES, SIZES = [0.0, 1.0, 2.0], [0, 1, 1], [100.0, 100.0, 100.0]

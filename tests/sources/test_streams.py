@@ -12,7 +12,7 @@ from malleable.engine.kernels.class_kernel import ARRIVALS
 from malleable.engine.run import Run
 from malleable.model import Workload, paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import ArrayStream, Chunk, stream
+from malleable.sources import ArrayStream, Chunk, stream
 
 PAPER = paper_workload(64)
 

@@ -25,7 +25,7 @@ from malleable.execution.tasks import spread
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies.base.allocate_each_event import allocate_each_event
 from malleable.results import Comparison, Result, Status, summarise
-from malleable.sources.streams import stream
+from malleable.sources import stream
 from malleable.statistics import checked_confidence, reached
 from malleable.theory.relaxed import check_cores
 
