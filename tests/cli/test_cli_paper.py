@@ -37,7 +37,7 @@ def tiny(tmp_path, monkeypatch):
 
 def start(folder: Path, *arguments: str, **more) -> subprocess.Popen:
     """Start the command with the experiments below `folder`, in another process."""
-    code = paper_fakes.command(folder)
+    code = paper_fakes.command_line(folder)
     there = {**environment(), "TERM": "xterm"}
     return subprocess.Popen([sys.executable, "-c", code, "paper", *arguments], env=there, **more)
 

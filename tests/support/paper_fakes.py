@@ -105,15 +105,15 @@ def _forget() -> None:
         del sys.modules[name]
 
 
-COMMAND = """\
+COMMAND_LINE = """\
 import signal, sys
-sys.path.insert(0, {here!r})
+sys.path.insert(0, {tests!r})
 import pathlib
 from support import paper_fakes
 from malleable import plots
 from malleable.cli import main
 
-# Somebody who starts the tests in the background has them ignore Ctrl-C, and so would this process.
+# Tests that were started in the background ignore Ctrl-C, and so would this process.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 plots.draw_files = lambda figure: {{suffix: b"<svg></svg>" for suffix in plots.SUFFIXES}}
 with paper_fakes.used(pathlib.Path({folder!r})):
@@ -121,6 +121,7 @@ with paper_fakes.used(pathlib.Path({folder!r})):
 """
 
 
-def command(folder: Path) -> str:
-    """The code of a process that runs the command line with the experiments below `folder`."""
-    return COMMAND.format(here=str(Path(__file__).parents[1]), folder=str(folder))
+def command_line(folder: Path) -> str:
+    """A program that is the command line of malleable, with the tiny experiments of the folder."""
+    tests = Path(__file__).parents[1]
+    return COMMAND_LINE.format(tests=str(tests), folder=str(folder))
