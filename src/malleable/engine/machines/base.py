@@ -68,7 +68,7 @@ class Machine(ABC):
         self.log = np.full(log, np.nan)
 
     def snapshot(self) -> Snapshot:
-        """The time reached, and what is on the machine then."""
+        """The time reached, and what is on the machine then; to be taken between two calls of `feed`."""
         return Snapshot(float(self.scalars[K.NOW]), self.counts.copy(), float(self.scalars[K.USED]))
 
     def stop(self) -> None:
