@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from malleable import plots
 from malleable.errors import ExecutionError
 from malleable.paper.cell_store import CellStore
-from malleable.paper.contracts import Figure, Findings
+from malleable.paper.contracts import Findings
 from malleable.paper.manifest import manifest
 from malleable.paper.workers import carry_out
+from malleable.plots.figures import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -19,7 +19,7 @@ from malleable.errors import ExecutionError, to_install
 from malleable.plots._layout import with_data
 
 if TYPE_CHECKING:
-    from malleable.paper.contracts import Figure
+    from malleable.plots.figures import Figure
 
 NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.contracts import Table
 from malleable.paper.experiments._curves import drawn, stacked
+from malleable.plots.figures import Axis, Figure, Panel, Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

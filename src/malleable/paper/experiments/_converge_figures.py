@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import isfinite, nan
 from typing import TYPE_CHECKING
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.contracts import Table
+from malleable.plots.figures import Axis, Figure, Panel, Series
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Series, Table
+from malleable.paper.contracts import Table
 from malleable.paper.experiments._evidence import Case, power
+from malleable.plots.figures import Series
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

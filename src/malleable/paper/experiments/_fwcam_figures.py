@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.contracts import Table
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Figure, Grid, Panel, Series, Table
+from malleable.paper.contracts import Table
 from malleable.paper.experiments._optimality import exponential, short_and_long
+from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

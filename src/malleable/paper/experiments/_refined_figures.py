@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table, failed
+from malleable.paper.contracts import Table, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, stacked
 from malleable.paper.experiments._optimality import exponential
+from malleable.plots.figures import Axis, Figure, Panel, Series
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

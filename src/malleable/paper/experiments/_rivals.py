@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table, failed
+from malleable.paper.contracts import Table, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low, stacked
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

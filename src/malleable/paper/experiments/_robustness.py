@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Figure, Panel, Series, Table
+from malleable.paper.contracts import Table
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low
 from malleable.paper.experiments._settings import SCVS
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

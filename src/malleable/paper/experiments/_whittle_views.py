@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from malleable.paper.contracts import Axis, Figure, Grid, Panel, Series, Table
+from malleable.paper.contracts import Table
 from malleable.paper.experiments._curves import drawn, high, low
+from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 from malleable.statistics.intervals import Estimate
 
 DISCOUNTS = (1.0, 0.1, 0.01, 0.001, 0.0001)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.contracts import Speedup
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict
+from malleable.plots.figures import Axis, Figure, Panel, Series
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values

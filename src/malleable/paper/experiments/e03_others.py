@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._chains import LIMITS, exact_cost
 from malleable.paper.experiments._curves import Curve, costs_table, drawn, high, low
 from malleable.paper.simulation_cells import compared, effort_arguments
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound

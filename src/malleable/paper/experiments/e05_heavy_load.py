@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low
 from malleable.paper.experiments._widths import measured
+from malleable.plots.figures import Axis, Figure, Panel, Series
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values

@@ -6,12 +6,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._by_size import alone
 from malleable.paper.experiments._curves import drawn, high, low
 from malleable.paper.experiments._widths import measured, predicted
 from malleable.paper.simulation_cells import compared
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 from malleable.theory.relaxed import bound
 

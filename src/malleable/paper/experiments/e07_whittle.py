@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.paper.contracts import (
-    Cell,
-    Effort,
-    Findings,
-    Verdict,
-)
+from malleable.paper.contracts import Cell, Effort, Findings, Verdict
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._single_arm import (
     CHANGED,

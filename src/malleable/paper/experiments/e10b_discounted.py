@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Grid, Panel, Series, Table, failed
+from malleable.paper.contracts import Cell, Effort, Findings, Table, failed
 from malleable.paper.experiments._curves import drawn
 from malleable.paper.experiments._discounted import (
     HELD_OUT,
@@ -25,6 +25,7 @@ from malleable.paper.experiments._gains import (
     outdone,
 )
 from malleable.paper.simulation_cells import compared
+from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

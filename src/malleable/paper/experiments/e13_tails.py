@@ -6,10 +6,11 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from malleable.model import paper_workload
-from malleable.paper.contracts import Axis, Cell, Effort, Figure, Findings, Panel, Table, Verdict, failed
+from malleable.paper.contracts import Cell, Effort, Findings, Table, Verdict, failed
 from malleable.paper.experiments import _evidence as ev
 from malleable.paper.experiments._curves import drawn, high, low
 from malleable.paper.experiments._tails import tails
+from malleable.plots.figures import Axis, Figure, Panel
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:

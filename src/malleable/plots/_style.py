@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from malleable.paper.contracts import Figure, Grid
+    from malleable.plots.figures import Figure, Grid
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F", "#B8A100")
 """Blue, vermilion, green, purple, orange, sky, grey, mustard."""

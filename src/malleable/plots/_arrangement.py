@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from malleable.plots import _layout as layout
 
 if TYPE_CHECKING:
-    from malleable.paper.contracts import Axis, Figure
+    from malleable.plots.figures import Axis, Figure
 
 BOTTOM = 62
 """Pixels below the last panel, for ticks and a title."""

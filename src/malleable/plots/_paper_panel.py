@@ -11,20 +11,25 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from malleable.plots import _layout as layout
-from malleable.plots import _look as look
+from malleable.plots import _style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-    from malleable.paper.contracts import Axis, Grid, Panel, Series
+    from malleable.plots.figures import Axis, Grid, Panel, Series
 
 
 class Painter:
     """Paints one panel; `handles` collects what stands in the legend."""
 
     def __init__(
-        self, drawing: Drawing, axes: Axes, panel: Panel, known: dict[str, look.Look], handles: dict[str, Any]
+        self,
+        drawing: Drawing,
+        axes: Axes,
+        panel: Panel,
+        known: dict[str, _style.Look],
+        handles: dict[str, Any],
     ) -> None:
         self.drawing, self.axes, self.panel, self.known, self.handles = drawing, axes, panel, known, handles
 
@@ -76,8 +81,8 @@ class Painter:
                 )
         if one.style == "thin":
             common |= {"linewidth": 0.8, "alpha": 0.75}
-        dash = "second" if style.second and one.style not in look.DASHES else one.style
-        pattern = (0.0, look.DASHES[dash][0]) if dash in look.DASHES else "solid"
+        dash = "second" if style.second and one.style not in _style.DASHES else one.style
+        pattern = (0.0, _style.DASHES[dash][0]) if dash in _style.DASHES else "solid"
         if one.style != "both" and any(layout.alone(one)):
             lonely = np.where(layout.alone(one), y, np.nan)
             self.axes.plot(x, lonely, linestyle="none", marker=style.sign[0], color=style.colour)
@@ -93,20 +98,20 @@ class Painter:
             errors = np.maximum([heights - _clean(one.low), _clean(one.high) - heights], 0.0)
         return self.axes.bar(
             left, heights, width, align="edge", color=style.colour, edgecolor="white", linewidth=0.6,
-            hatch="///" if style.second else None, yerr=errors, ecolor=look.INK, capsize=2.5, zorder=2.5,
+            hatch="///" if style.second else None, yerr=errors, ecolor=_style.INK, capsize=2.5, zorder=2.5,
         )  # fmt: skip
 
     def heat(self, grid: Grid) -> None:
         """Numbers over the plane as colours; hatched where there are none."""
-        colours = look.SEQUENTIAL if grid.middle is None else look.DIVERGING
-        low, high = look.span(grid)
+        colours = _style.SEQUENTIAL if grid.middle is None else _style.DIVERGING
+        low, high = _style.span(grid)
         z = np.ma.masked_invalid(np.array(grid.z, dtype=float))
         mesh = self.axes.pcolormesh(
             layout.edges(grid.x, self.panel.x), layout.edges(grid.y, self.panel.y), z,
             cmap=LinearSegmentedColormap.from_list("ours", list(colours)), vmin=low, vmax=high, zorder=1.0,
             rasterized=z.size > 400,
         )  # fmt: skip
-        self.axes.set_facecolor(look.NOTHING)
+        self.axes.set_facecolor(_style.NOTHING)
         self.axes.patch.set_hatch("////")
         self.axes.grid(visible=False)
         self.drawing.colorbar(mesh, ax=self.axes, label=grid.title, fraction=0.06, pad=0.02)
@@ -114,7 +119,7 @@ class Painter:
         for y, row, texts in zip(grid.y, grid.z, layout.written(grid) or (), strict=False):
             for x, value, text in zip(grid.x, row, texts, strict=True):
                 if text:
-                    ink = look.ink_on(look.mixed(colours, (value - low) / (high - low)))
+                    ink = _style.ink_on(_style.mixed(colours, (value - low) / (high - low)))
                     self.axes.text(x, y, text, ha="center", va="center", fontsize=size, color=ink)
 
     def marks(self, marks: layout.Marks) -> None:
@@ -123,7 +128,7 @@ class Painter:
             high = math.isfinite(y)
             transform = self.axes.transData if high else self.axes.get_xaxis_transform()
             handle = self.axes.plot(
-                [x], [y if high else 0.97], "X", color=look.MARK, markersize=7.5, markeredgecolor="white",
+                [x], [y if high else 0.97], "X", color=_style.MARK, markersize=7.5, markeredgecolor="white",
                 markeredgewidth=0.7, transform=transform, clip_on=False, linestyle="none", zorder=5.0,
                 scalex=False, scaley=False,
             )[0]  # fmt: skip
@@ -136,7 +141,7 @@ class Painter:
                 "\n".join(textwrap.wrap(marks.text, 30)), (x, y if high else 0.97), xycoords=transform,
                 xytext=(-7 if right else 7, -5 if upper else 5), textcoords="offset points",
                 ha="right" if right else "left", va="top" if upper else "bottom",
-                fontsize=9.0, color=look.MARK, zorder=6.0, annotation_clip=False,
+                fontsize=9.0, color=_style.MARK, zorder=6.0, annotation_clip=False,
                 bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1.0},
             )  # fmt: skip
 

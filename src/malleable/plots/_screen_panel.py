@@ -8,13 +8,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from malleable.plots import _layout as layout
-from malleable.plots import _look as look
-from malleable.plots._arranging import LONGEST, names
+from malleable.plots import _style
+from malleable.plots._arrangement import LONGEST, names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from malleable.paper.contracts import Axis, Grid, Panel, Series
+    from malleable.plots.figures import Axis, Grid, Panel, Series
 
 DIGITS = 8
 """Significant digits that are kept: more than any screen shows."""
@@ -23,7 +23,7 @@ DIGITS = 8
 class Traces:
     """The traces of a panel; `seen` are the names that stand in the legend already."""
 
-    def __init__(self, panel: Panel, number: int, known: dict[str, look.Look], seen: set[str]) -> None:
+    def __init__(self, panel: Panel, number: int, known: dict[str, _style.Look], seen: set[str]) -> None:
         self.panel, self.number, self.known, self.seen = panel, number, known, seen
         self.x, self.y, self.colours = names(number)
         above = [value for value in layout.values_along(panel, "y") if value > 0.0]
@@ -44,7 +44,7 @@ class Traces:
     def line(self, one: Series, position: int) -> dict[str, Any]:
         """A series of points: joined or not, with error bars if it is not joined."""
         style = self.known[one.name]
-        dash = "second" if style.second and one.style not in look.DASHES else one.style
+        dash = "second" if style.second and one.style not in _style.DASHES else one.style
         trace: dict[str, Any] = {
             "type": "scatter",
             "mode": {"points": "markers", "both": "lines+markers"}.get(one.style, "lines"),
@@ -54,7 +54,7 @@ class Traces:
             "line": {
                 "color": style.colour,
                 "width": 1.0 if one.style == "thin" else 2.2,
-                "dash": look.DASHES[dash][1] if dash in look.DASHES else "solid",
+                "dash": _style.DASHES[dash][1] if dash in _style.DASHES else "solid",
             },
             "marker": {"color": style.colour, "symbol": style.sign[1], "size": 8},
             "opacity": 0.75 if one.style == "thin" else 1.0,
@@ -157,10 +157,10 @@ class Traces:
             "mode": "markers" if marks.in_legend else "markers+text",
             "x": _plain(x for x, _ in marks.points),
             "y": _plain(y if math.isfinite(y) else self.rim() for _, y in marks.points),
-            "marker": {"symbol": "x", "size": 9, "color": look.MARK},
+            "marker": {"symbol": "x", "size": 9, "color": _style.MARK},
             "text": [in_lines(marks.text, 24)] * len(marks.points),
             "textposition": [self.beside(x) for x, _ in marks.points],
-            "textfont": {"color": look.MARK, "size": 12},
+            "textfont": {"color": _style.MARK, "size": 12},
             "hovertext": [text] * len(marks.points),
             "hoverinfo": "text",
             "name": in_lines(marks.text),
