@@ -7,13 +7,14 @@ import pytest
 from malleable.model import paper_workload
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e09_rivals as e09
-from malleable.paper.experiments._rivals import POLICIES
+from malleable.paper.experiments.e09_rivals.cells import limits
+from malleable.paper.experiments.e09_rivals.readings import POLICIES
 from malleable.paper.simulation_cells import compared
 from malleable.policies.base.rooftop import parallelism
 from support.paper_checks import broken, check_cells, check_findings, verdict
 from support.paper_numbers import comparison
 
-KNOWN = e09.limits()
+KNOWN = limits()
 LOWEST = KNOWN["bound"]
 JOB_RULES = ("knee", "hesrpt", "lpf", "pollux", "sia", "greedy:weight=c/x", "hell")
 START = {p: f"{name} is not" for p, (name, _) in POLICIES.items()}

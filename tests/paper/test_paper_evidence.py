@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from malleable.paper.contracts import failed
-from malleable.paper.experiments import _evidence as ev
+from malleable.paper.experiments.shared import evidence as ev
 from malleable.statistics.intervals import Estimate, t_quantile
 
 RESULT = {"batches": 40, "control_variates": {"number": 6}, "confidence": 0.95}

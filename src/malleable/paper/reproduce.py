@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import traceback
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from malleable.paper.workers import Report
 
+NUMBERED = re.compile(r"e\d")
+"""How the name of an experiment begins; other modules beside them are shared helpers."""
+
 
 class ExperimentError(ExecutionError):
     """An experiment cannot make its findings: a bug in it, so there is a traceback to be shown."""
@@ -45,7 +49,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment and the name of its module."""
+    """An experiment: its name, and the package (or module) with its functions."""
 
     name: str
     module: Any
@@ -134,8 +138,9 @@ def reproduce(
 
 
 def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
-    """The experiments in order of their modules' names, or those named."""
-    names = sorted(i.name for i in pkgutil.iter_modules(experiments.__path__) if not i.name.startswith("_"))
+    """The experiments in order of their names, or those named."""
+    found = (module.name for module in pkgutil.iter_modules(experiments.__path__))
+    names = sorted(name for name in found if NUMBERED.match(name))
     wanted = set(names if only is None else only)
     for name in wanted:
         if name not in names:
