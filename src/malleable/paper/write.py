@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable import plots
 from malleable.errors import ExecutionError
+from malleable.numerics.json_numbers import finite
 from malleable.paper.cell_store import CellStore
 from malleable.paper.contracts import Findings
 from malleable.paper.manifest import manifest
@@ -164,18 +164,7 @@ def _csv(head: list[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _json(document: Any) -> str:
-    return json.dumps(_finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _finite(document: Any) -> Any:
-    """The document as JSON can hold it: None for numbers that there are not."""
-    if isinstance(document, dict):
-        return {str(key): _finite(value) for key, value in document.items()}
-    if isinstance(document, list | tuple):
-        return [_finite(value) for value in document]
-    if hasattr(document, "tolist"):
-        return _finite(document.tolist())
-    return None if isinstance(document, float) and not math.isfinite(document) else document
+    return json.dumps(finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _check_names(chapters: Sequence[Chapter]) -> None:

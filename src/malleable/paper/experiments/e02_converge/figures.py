@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from malleable.paper.contracts import Table
 from malleable.paper.experiments.e02_converge.cells import BETAS, CORES
-from malleable.paper.experiments.e02_converge.readings import number
 from malleable.paper.experiments.shared.curves import Curve
 from malleable.plots.figures import Axis, Figure, Panel, Series
+from malleable.results.class_result import read_number
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Figu
 def _exact(beta: float, values: Values) -> Series:
     rows = [row for row in values[f"exact-{beta}"] if row["cores"] <= CORES[-1]]
     x = tuple(float(row["cores"]) for row in rows)
-    y = tuple(number(row.get("cost")) for row in rows)
+    y = tuple(read_number(row.get("cost")) for row in rows)
     notes = tuple(row.get("reason", "") for row in rows)
     return Series(f"FW-CAM, β = {beta}, exact", x, y, style="line", colour=BETAS[beta], notes=notes)
 
@@ -93,9 +93,9 @@ def exact_table(values: Values, lowest: float) -> Table:
         "beta": tuple(row["beta"] for row in rows),
         "cores": tuple(row["cores"] for row in rows),
         "status": tuple(row["status"] for row in rows),
-        "gap from width": tuple(number(row.get("service_cost")) / lowest - 1.0 for row in rows),
-        "gap from waiting": tuple(number(row.get("waiting_cost")) / lowest for row in rows),
-        "cost": tuple(number(row.get("cost")) for row in rows),
+        "gap from width": tuple(read_number(row.get("service_cost")) / lowest - 1.0 for row in rows),
+        "gap from waiting": tuple(read_number(row.get("waiting_cost")) / lowest for row in rows),
+        "cost": tuple(read_number(row.get("cost")) for row in rows),
     }
     return Table(
         "converge-exact", "FW-CAM exactly: what narrower slots and waiting add to V*", columns, shown=False

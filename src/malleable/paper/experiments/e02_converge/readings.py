@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.paper.contracts import failed
 from malleable.paper.experiments.e02_converge.cells import BETAS
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import Curve
+from malleable.results.class_result import read_interval, read_number
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
 
 
-def number(value: float | None) -> float:
-    """A number that may not exist, as NaN then."""
-    return nan if value is None else float(value)
-
-
 def wham_curve(cores: tuple[int, ...], values: Values) -> Curve:
     """Simulated costs of WHAM."""
     results = tuple(values[f"wham-{n}"]["results"]["wham"] for n in cores)
-    costs = tuple(ev.estimate(result["cost"]) for result in results)
+    costs = tuple(read_interval(result["cost"]) for result in results)
     nothing = (nan,) * len(cores)
     return Curve("WHAM", cores, costs, results, nothing, 0, more=_more(nothing, ("stable",) * len(cores)))
 
@@ -36,9 +31,9 @@ def fixed_curve(beta: float, cores: tuple[int, ...], values: Values) -> Curve:
     return Curve(
         f"FW-CAM, β = {beta}",
         cores,
-        tuple(Estimate() if r is None else ev.estimate(r["cost"]) for r in results),
+        tuple(Estimate() if r is None else read_interval(r["cost"]) for r in results),
         results,
-        tuple(number(rows[n].get("cost")) for n in cores),
+        tuple(read_number(rows[n].get("cost")) for n in cores),
         BETAS[beta],
         tuple(rows[n].get("reason", "") for n in cores),
         _more((beta,) * len(cores), tuple(rows[n]["status"] for n in cores)),
@@ -48,13 +43,13 @@ def fixed_curve(beta: float, cores: tuple[int, ...], values: Values) -> Curve:
 def best_curve(cores: tuple[int, ...], values: Values) -> Curve:
     """Exact costs of FW-CAM with the best β for each number of cores."""
     rows = [values.get(f"best-{n}", {"status": "not computed"}) for n in cores]
-    betas = tuple(number(row.get("beta")) for row in rows)
+    betas = tuple(read_number(row.get("beta")) for row in rows)
     return Curve(
         "FW-CAM, best β",
         cores,
         (Estimate(),) * len(cores),
         (None,) * len(cores),
-        tuple(number(row.get("cost")) for row in rows),
+        tuple(read_number(row.get("cost")) for row in rows),
         4,
         tuple(row.get("reason", f"β = {beta:g}") for row, beta in zip(rows, betas, strict=True)),
         _more(betas, tuple(row["status"] for row in rows)),

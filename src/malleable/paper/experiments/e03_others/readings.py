@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from malleable.paper.experiments.e03_others.cells import (
     POLICIES,
 )
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import Curve
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -24,10 +24,10 @@ def curve_of(policy: str, cores: tuple[int, ...], values: Values) -> Curve:
     results = tuple(values[f"compared-{n}"]["results"][policy] for n in cores)
     exact = (values.get(f"exact-{policy}-{n}") for n in cores)
     name, colour = POLICIES[policy]
-    costs = tuple(ev.estimate(result["cost"]) for result in results)
+    costs = tuple(read_interval(result["cost"]) for result in results)
     return Curve(name, cores, costs, results, tuple(e["cost"] if e else nan for e in exact), colour)
 
 
 def differences_of(policy: str, cores: tuple[int, ...], values: Values) -> tuple[Estimate, ...]:
     """Differences of a policy's cost from WHAM's, on the same jobs."""
-    return tuple(ev.estimate(values[f"compared-{n}"]["differences"][policy]) for n in cores)
+    return tuple(read_interval(values[f"compared-{n}"]["differences"][policy]) for n in cores)

@@ -14,9 +14,9 @@ from malleable.paper.experiments.e04_fwcam.readings import (
     distances,
     plans,
 )
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import drawn, high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _waits(values: Values, runs: Runs) -> Iterator[Series]:
 
 def _waited(found: Any, service: float) -> Estimate:
     """The mean wait: response time less the known service time."""
-    time = ev.estimate(found["response_time"])
+    time = read_interval(found["response_time"])
     return Estimate(time.mean - service, time.low - service, time.high - service)
 
 
@@ -119,7 +119,7 @@ def queues_table(values: Values) -> Table:
 
 def simulated_table(rows: Runs) -> Table:
     """Simulated costs."""
-    costs = [ev.estimate(result["cost"]) for *_, result in rows]
+    costs = [read_interval(result["cost"]) for *_, result in rows]
     columns = {
         "beta": tuple(beta for beta, *_ in rows),
         "cores": tuple(n for _, n, *_ in rows),

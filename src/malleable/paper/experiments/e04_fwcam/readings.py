@@ -12,6 +12,7 @@ from malleable.paper.experiments.e04_fwcam.cells import (
     simulated_settings,
 )
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ def cases_of(runs: Runs) -> Iterator[ev.Case]:
     for beta, n, row, result in runs:
         if row.get("cost") is not None:
             name = f"β = {beta} on {n} cores"
-            yield ev.Case(name, ev.estimate(result["cost"]), result, row["cost"])
+            yield ev.Case(name, read_interval(result["cost"]), result, row["cost"])
 
 
 def class_cases(runs: Runs) -> Iterator[ev.Case]:
@@ -57,4 +58,4 @@ def class_cases(runs: Runs) -> Iterator[ev.Case]:
             if pool["waiting"] is not None:
                 name = f"{pool['name']}, β = {beta} on {n} cores"
                 exact = pool["service"] + pool["waiting"]
-                yield ev.Case(name, ev.estimate(found["response_time"]), result, exact)
+                yield ev.Case(name, read_interval(found["response_time"]), result, exact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -15,7 +15,7 @@ SHOWN = 1
 
 def shares_of(policy: str, n: int, load: float, values: Values) -> list[Estimate]:
     """Measured shares of jobs that are wider than each of the widths."""
-    return [ev.estimate(one) for one in values[f"{policy}-{n}-{load:.6f}"]["shares"]]
+    return [read_interval(one) for one in values[f"{policy}-{n}-{load:.6f}"]["shares"]]
 
 
 def limits_of(values: Values) -> dict[tuple[float, float], Any]:

@@ -14,9 +14,9 @@ from malleable.paper.experiments.e06_sizes.readings import (
     share_of,
     width_of,
 )
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import drawn, high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -110,7 +110,7 @@ def costs_table(ratios: dict[str, Ratios], values: Values) -> Table:
             value = values[f"{key}-{n}"]
             ours, (policy, theirs) = value["results"]["wham"], list(value["results"].items())[1]
             costs = (ours["cost"]["mean"], *(theirs["cost"][end] for end in ("mean", "low", "high")))
-            d = ev.estimate(value["differences"][policy])
+            d = read_interval(value["differences"][policy])
             rows.append((TITLES[key], n, *costs, d.mean, low(d), high(d), ratio.mean, theirs["jobs"]))
     names = ("policy", "cores", "WHAM's cost", "cost", "cost low", "cost high", "difference")
     more = ("difference low", "difference high", "ratio", "jobs simulated")

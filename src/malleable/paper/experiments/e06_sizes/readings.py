@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ Ratios = list[tuple[int, Estimate]]
 def share_of(position: int, i: int, cores: tuple[int, ...], values: Values) -> list[Estimate]:
     """Shares of class i's work within NEAR[position] of k_i*."""
     index = position * len(values["predicted"]["names"]) + i
-    return [ev.estimate(values[f"widths-{n}"]["shares"][index]) for n in cores]
+    return [read_interval(values[f"widths-{n}"]["shares"][index]) for n in cores]
 
 
 def width_of(i: int, values: Values) -> float:
@@ -29,6 +29,6 @@ def ratios_of(key: str, policy: str, cores: tuple[int, ...], values: Values) -> 
     found = []
     for n in cores:
         value = values[f"{key}-{n}"]
-        base, d = value["results"]["wham"]["cost"]["mean"], ev.estimate(value["differences"][policy])
+        base, d = value["results"]["wham"]["cost"]["mean"], read_interval(value["differences"][policy])
         found.append((n, Estimate(1.0 + d.mean / base, 1.0 + d.low / base, 1.0 + d.high / base)))
     return found

@@ -15,6 +15,7 @@ from malleable.paper.experiments.e06_sizes.readings import (
     width_of,
 )
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -52,7 +53,7 @@ def limit_verdict(cores: tuple[int, ...], values: Values, last: tuple[int, Estim
     """The limit of the paired difference against that of the fluid equation of `_by_size`."""
     known = values[f"levelled-{cores[-1]}"]
     aim = (known["ratio"] - 1.0) * known["limit"]
-    differences = [ev.estimate(values[f"levelled-{n}"]["differences"]["levelled"]) for n in cores]
+    differences = [read_interval(values[f"levelled-{n}"]["differences"]["levelled"]) for n in cores]
     found, points = ev.limit(cores, differences, SETTLED)
     told = f"cost over WHAM's {last[1].mean:.4f} on {last[0]} cores, in the limit {known['ratio']:.4f}"
     statement = "With one class, levelled heSRPT stays above WHAM by the limit of its fluid equation"

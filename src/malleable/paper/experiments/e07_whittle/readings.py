@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.paper.experiments.e07_whittle.cells import LOADS
-from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -31,5 +31,5 @@ def by_mode(states: list[Any], crowded: bool, key: str) -> list[float]:
 def differences_of(load: float, values: Values) -> tuple[Estimate, list[Estimate]]:
     """WHAM's cost, and the paired differences from it by discount."""
     found = values[f"simulated-{load}"]
-    apart = [ev.estimate(found["differences"][f"whittle:alpha={alpha}"]) for alpha in LOADS[load]]
-    return ev.estimate(found["results"]["wham"]["cost"]), apart
+    apart = [read_interval(found["differences"][f"whittle:alpha={alpha}"]) for alpha in LOADS[load]]
+    return read_interval(found["results"]["wham"]["cost"]), apart

@@ -15,6 +15,7 @@ import numpy as np
 from malleable.contracts import Policy
 from malleable.engine.run import Run
 from malleable.model import Workload, paper_workload
+from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
 from malleable.simulation import program
 from malleable.sources.streams import ArrayStream, stream
 from malleable.theory.attractor import trajectory
@@ -98,6 +99,15 @@ def _attraction(workload: Workload, count: int, seed: int) -> dict[str, Any]:
     }
 
 
+SPEEDUPS = {
+    "exponent": (0.1, 0.95),
+    "sequential": (0.02, 0.6),
+    "contention": (0.02, 0.4),
+    "coherency": (1e-4, 0.02),
+}
+"""Parameters of the speedups of random workloads."""
+
+
 def random_workload(rng: np.random.Generator) -> Workload:
     """One to four classes with ordinary parameters."""
     classes = [
@@ -105,7 +115,7 @@ def random_workload(rng: np.random.Generator) -> Workload:
             "name": f"class-{i + 1}",
             "arrivals": {"kind": "poisson", "rate": float(rng.uniform(0.2, 2.0))},
             "size": _random_size(rng),
-            "speedup": _random_speedup(rng),
+            "speedup": random_speedup(rng, **SPEEDUPS),
             "holding_cost": float(np.exp(rng.uniform(-1.0, 1.0))),
         }
         for i in range(int(rng.integers(1, 5)))
@@ -117,28 +127,10 @@ def _random_size(rng: np.random.Generator) -> dict[str, Any]:
     mean = float(np.exp(rng.uniform(-1.5, 1.5)))
     kind = rng.choice(["exponential", "hyperexponential", "erlang"])
     if kind == "hyperexponential":
-        p = float(rng.uniform(0.1, 0.9))
-        return {
-            "kind": str(kind),
-            "probabilities": [p, 1.0 - p],
-            "rates": [2.0 * p / mean, 2.0 * (1.0 - p) / mean],
-        }
+        return balanced_hyperexponential(mean, float(rng.uniform(0.1, 0.9)))
     if kind == "erlang":
         return {"kind": str(kind), "stages": int(rng.integers(2, 4)), "mean": mean}
     return {"kind": str(kind), "mean": mean}
-
-
-def _random_speedup(rng: np.random.Generator) -> dict[str, Any]:
-    kind = str(rng.choice(["power", "amdahl", "usl"]))
-    if kind == "power":
-        return {"kind": kind, "exponent": float(rng.uniform(0.1, 0.95))}
-    if kind == "amdahl":
-        return {"kind": kind, "sequential": float(rng.uniform(0.02, 0.6))}
-    return {
-        "kind": kind,
-        "contention": float(rng.uniform(0.02, 0.4)),
-        "coherency": float(rng.uniform(1e-4, 0.02)),
-    }
 
 
 def system_paths(

@@ -16,9 +16,9 @@ from malleable.paper.experiments.e09_rivals.readings import (
     POLICIES,
     Rival,
 )
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import drawn, high, low, stacked
 from malleable.plots.figures import Axis, Figure, Panel, Series
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def limits_table(known: Any, rivals: dict[str, Rival]) -> Table:
 def _sweeps(values: Values) -> list[tuple[str, str, Any, Estimate, Estimate]]:
     """Rival, setting, result, cost, difference from WHAM."""
     return [
-        (policy, variant, found["results"][variant], ev.estimate(found["results"][variant]["cost"]),
-         ev.estimate(found["differences"][variant]))
+        (policy, variant, found["results"][variant], read_interval(found["results"][variant]["cost"]),
+         read_interval(found["differences"][variant]))
         for policy, variants in SWEEPS.items()
         if (found := values.get(f"sweep-{policy}")) is not None
         for variant in variants

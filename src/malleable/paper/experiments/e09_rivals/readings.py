@@ -12,6 +12,7 @@ from malleable.paper.experiments.e09_rivals.cells import (
     groups,
 )
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ class Rival:
         self.errors = tuple(v["error"] if failed(v) else "" for v in found)
         self.results = tuple(None if failed(v) else v["results"][policy] for v in found)
         self.stable = tuple(r is not None and bool(r["stable"]) for r in self.results)
-        self.costs = tuple(Estimate() if r is None else ev.estimate(r["cost"]) for r in self.results)
+        self.costs = tuple(Estimate() if r is None else read_interval(r["cost"]) for r in self.results)
         self.differences = tuple(
-            ev.estimate(v["differences"][policy])
+            read_interval(v["differences"][policy])
             if not failed(v) and policy in v["differences"] else Estimate()
             for v in found
         )  # fmt: skip

@@ -17,6 +17,7 @@ from malleable.paper.experiments.e09_rivals.readings import (
     Rival,
 )
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -71,7 +72,7 @@ def tuned_verdicts(values: Values) -> tuple[Verdict, ...]:
         found = values.get(f"sweep-{policy}")
         if found is None:
             continue
-        apart = {v: ev.estimate(found["differences"][v]) for v in variants if found["results"][v]["stable"]}
+        apart = {v: read_interval(found["differences"][v]) for v in variants if found["results"][v]["stable"]}
         best = min(apart, key=lambda v: apart[v].mean)
         cost = found["results"][WHAM]["cost"]["mean"]
         text = (

@@ -15,8 +15,8 @@ from malleable.paper.experiments.e10_optimality_gap.readings import (
     excess,
     runs,
 )
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values
@@ -135,7 +135,7 @@ def table(points: list[Point]) -> Table:
 def simulation_table(effort: Effort, values: Values, points: list[Point]) -> Table:
     """Simulated beside exact costs."""
     rows = list(runs(effort, values, points))
-    costs = [ev.estimate(result["cost"]) for _, _, result in rows]
+    costs = [read_interval(result["cost"]) for _, _, result in rows]
     best = [p.value["real"]["optimum"] for p, _, _ in rows]
     return Table(
         "optimality-simulated",

@@ -18,6 +18,7 @@ from malleable.paper.experiments.e10_optimality_gap.readings import (
     runs,
 )
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,7 +121,7 @@ def sizes_matter(effort: Effort, values: Values, points: list[Point]) -> Verdict
     shares = []
     for point, policy, result in runs(effort, values, points):
         if policy == "wham":
-            cost = ev.widened(ev.estimate(result["cost"]), result, ev.SURE)
+            cost = ev.widened(read_interval(result["cost"]), result, ev.SURE)
             best = point.value["real"]["low"]
             shares.append((cost.high / best - 1.0, cost.mean / best - 1.0, point))
     if not shares:
@@ -137,7 +138,7 @@ def agrees(effort: Effort, values: Values, points: list[Point]) -> Verdict:
         [
             ev.Case(
                 point.place,
-                ev.estimate(result["cost"]),
+                read_interval(result["cost"]),
                 result,
                 point.value["real"]["policies"][policy]["cost"],
             )

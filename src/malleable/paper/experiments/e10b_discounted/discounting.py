@@ -11,11 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from malleable.model import Workload
+from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.theory.optimal import optimum
 
 HELD_OUT = 40_000
 """First seed of the random workloads."""
+SPEEDUPS = {
+    "exponent": (0.15, 0.9),
+    "sequential": (0.03, 0.5),
+    "contention": (0.02, 0.3),
+    "coherency": (1e-4, 0.02),
+}
+"""Parameters of the speedups of random workloads."""
 
 
 class Setting(NamedTuple):
@@ -32,10 +40,9 @@ def _class(name: str, size: dict[str, Any], speedup: dict[str, Any], cost: float
 
 
 def _sizes(kind: str, mean: float, share: float = 0.9) -> dict[str, Any]:
-    """A law of sizes; the hyperexponential one has two phases that bring the same work."""
+    """A law of sizes."""
     if kind == "hyperexponential":
-        rates = [2.0 * share / mean, 2.0 * (1.0 - share) / mean]
-        return {"kind": kind, "probabilities": [share, 1.0 - share], "rates": rates}
+        return balanced_hyperexponential(mean, share)
     if kind == "lognormal":
         return {"kind": kind, "mean": mean, "sigma": 1.0}
     return {"kind": kind, "value" if kind == "deterministic" else "mean": mean}
@@ -78,19 +85,9 @@ def random_setting(seed: int) -> Setting:
         kind = str(rng.choice(["exponential", "hyperexponential", "deterministic", "lognormal"]))
         size = _sizes(kind, mean, float(rng.uniform(0.6, 0.95)))
         rate = float(rng.uniform(0.2, 2.0))
-        rows.append(_class(f"c{i}", size, _speedup(rng), _between(rng, 0.3, 3.0), rate))
+        rows.append(_class(f"c{i}", size, random_speedup(rng, **SPEEDUPS), _between(rng, 0.3, 3.0), rate))
     cores = round(_between(rng, 3.0, 64.0))
     return Setting({"name": f"random-{seed}", "classes": rows}, cores, float(rng.uniform(0.3, 0.95)))
-
-
-def _speedup(rng: np.random.Generator) -> dict[str, Any]:
-    kind = str(rng.choice(["power", "amdahl", "usl"]))
-    if kind == "power":
-        return {"kind": kind, "exponent": float(rng.uniform(0.15, 0.9))}
-    if kind == "amdahl":
-        return {"kind": kind, "sequential": float(rng.uniform(0.03, 0.5))}
-    contention, coherency = float(rng.uniform(0.02, 0.3)), float(rng.uniform(1e-4, 0.02))
-    return {"kind": kind, "contention": contention, "coherency": coherency}
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:

@@ -17,6 +17,7 @@ from malleable.paper.experiments.e10b_discounted.discounting import (
     random_setting,
 )
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def gain(name: str, policy: str, value: Any) -> Gain:
     if failed(value):
         return Gain(name, Estimate(), None)
     wham = value["results"]["wham"]["cost"]["mean"]
-    found = ev.estimate(value["differences"][policy])
+    found = read_interval(value["differences"][policy])
     relative = Estimate(*(v / wham for v in (found.mean, found.low, found.high)))
     return Gain(name, relative, value["results"][policy])
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from malleable.paper.contracts import Table, failed
 from malleable.paper.experiments.e11_refined.cells import LOAD, LOAD_CORES, POLICIES, WORKLOADS
 from malleable.paper.experiments.e11_refined.readings import error
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import drawn, stacked
 from malleable.plots.figures import Axis, Figure, Panel, Series
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ def _simulated_series(
     simulated: Sequence[int], values: Values, policy: str, label: str, colour: int
 ) -> Series:
     pairs = [(n, values[f"simulated-{n}"]) for n in simulated]
-    known = [(float(n), ev.estimate(v["results"][policy]["cost"])) for n, v in pairs if not failed(v)]
+    known = [(float(n), read_interval(v["results"][policy]["cost"])) for n, v in pairs if not failed(v)]
     cores, costs = [n for n, _ in known], [cost for _, cost in known]
     return drawn(f"{label}, simulated", cores, costs, "points", colour + 8)
 

@@ -11,6 +11,7 @@ from malleable.paper.contracts import Effort, Verdict, failed
 from malleable.paper.experiments.e11_refined.cells import POLICIES, WORKLOADS, simulated_cores
 from malleable.paper.experiments.e11_refined.readings import error
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +131,7 @@ def agrees(effort: Effort, values: Values) -> Verdict:
     return ev.agreement(
         "Simulated costs are the exact ones",
         [
-            ev.Case(f"{POLICIES[p][0]} on {n} cores", ev.estimate(r["cost"]), r, known["exact"])
+            ev.Case(f"{POLICIES[p][0]} on {n} cores", read_interval(r["cost"]), r, known["exact"])
             for n, p, r in _runs(effort, values)
             if (known := values.get(f"paper-{p}-{n}")) is not None
         ],
@@ -143,7 +144,7 @@ def predicts(effort: Effort, values: Values) -> Verdict:
     off = []
     for n, p, result in _runs(effort, values):
         if n >= 256:
-            cost = ev.widened(ev.estimate(result["cost"]), result, ev.SURE)
+            cost = ev.widened(read_interval(result["cost"]), result, ev.SURE)
             guess = values[f"predicted-{p}-{n}"]["refined"]
             off.append((max(cost.low - guess, guess - cost.high, 0.0) / guess, guess / cost.mean - 1.0, n, p))
     if not off or any(isnan(one[0]) for one in off):

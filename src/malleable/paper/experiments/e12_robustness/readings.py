@@ -8,7 +8,7 @@ from malleable.paper.experiments.e12_robustness.cells import BLIND, SIMULATED_FA
 from malleable.paper.experiments.e12_robustness.settings import (
     SCVS,
 )
-from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ def scvs(values: Values) -> list[float]:
 
 def cost_of(found: Any, policy: str) -> Estimate:
     """The cost of a policy in a comparison."""
-    return ev.estimate(found["results"][policy]["cost"])
+    return read_interval(found["results"][policy]["cost"])
 
 
 def share_of(found: Any, policy: str) -> Estimate:
     """The paired difference from WHAM as a share of WHAM's cost."""
     ours = cost_of(found, "wham").mean
-    d = ev.estimate(found["differences"][policy])
+    d = read_interval(found["differences"][policy])
     return Estimate(*(v / ours for v in (d.mean, d.low, d.high)))
 
 

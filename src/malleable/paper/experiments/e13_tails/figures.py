@@ -15,9 +15,9 @@ from malleable.paper.experiments.e13_tails.readings import (
     LEVELS,
     is_stable,
 )
-from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import drawn, high, low
 from malleable.plots.figures import Axis, Figure, Panel
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
 
@@ -27,7 +27,7 @@ def _status(found: Any) -> str:
 
 def _entry(found: Any, key: str, job_class: str, level: int) -> Estimate:
     """One percentile; none where the policy has no plan or no steady state."""
-    return ev.estimate(found[key][job_class][level]) if is_stable(found) else Estimate()
+    return read_interval(found[key][job_class][level]) if is_stable(found) else Estimate()
 
 
 def figure(key: str, load: float, found: dict[str, Any]) -> Figure:
@@ -62,9 +62,10 @@ def figure(key: str, load: float, found: dict[str, Any]) -> Figure:
 def costs_table(found: dict[float, dict[str, Any]]) -> Table:
     """Costs, and whether there are any."""
     rows = [(load, p, v) for load, values in found.items() for p, v in values.items()]
-    costs = [Estimate() if failed(v) else ev.estimate(v["result"]["cost"]) for *_, v in rows]
+    costs = [Estimate() if failed(v) else read_interval(v["result"]["cost"]) for *_, v in rows]
     apart = [
-        ev.estimate(v["difference"]) if not failed(v) and "difference" in v else Estimate() for *_, v in rows
+        read_interval(v["difference"]) if not failed(v) and "difference" in v else Estimate()
+        for *_, v in rows
     ]
     columns = {
         "load": tuple(load for load, *_ in rows),

@@ -17,9 +17,10 @@ from malleable.contracts import Policy
 from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.results import Comparison, Result, summarise
+from malleable.results.class_result import interval
 from malleable.simulation import program
 from malleable.sources.streams import stream
-from malleable.statistics.intervals import t_quantile
+from malleable.statistics.intervals import Estimate, t_quantile
 from malleable.statistics.percentiles import LEVELS, quantiles
 
 if TYPE_CHECKING:
@@ -119,9 +120,8 @@ def _apart(mine: _Batched, ours: _Batched, workload: Workload) -> dict[str, Any]
 
 def _entry(value: float, batches: FloatArray) -> dict[str, float | None]:
     """A number and its interval by the scatter of the batches; none where a batch had no such jobs."""
-    if not np.isfinite(value):
-        return {"mean": None, "low": None, "high": None}
-    if not np.isfinite(batches).all() or len(batches) < 2:
-        return {"mean": float(value), "low": None, "high": None}
+    value = float(value)
+    if not (np.isfinite(value) and np.isfinite(batches).all()) or len(batches) < 2:
+        return interval(Estimate(value))
     half = t_quantile(len(batches) - 1, CONFIDENCE) * float(batches.std(ddof=1)) / sqrt(len(batches))
-    return {"mean": float(value), "low": float(value) - half, "high": float(value) + half}
+    return interval(Estimate(value, value - half, value + half))

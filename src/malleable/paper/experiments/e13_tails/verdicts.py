@@ -15,7 +15,7 @@ from malleable.paper.experiments.e13_tails.readings import (
     LEVELS,
     is_stable,
 )
-from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 
 LAST = len(LEVELS) - 1
 
@@ -23,7 +23,7 @@ LAST = len(LEVELS) - 1
 def cheapest(load: float, found: dict[str, Any]) -> Verdict:
     """Whether every rival costs more, for sure; one without a steady state does."""
     rivals = {p: v for p, v in found.items() if p not in VARIANTS}
-    apart = {p: ev.estimate(v["difference"]) for p, v in rivals.items() if is_stable(v)}
+    apart = {p: read_interval(v["difference"]) for p, v in rivals.items() if is_stable(v)}
     better = [p for p, d in apart.items() if d.high < 0.0]
     open_ = [p for p, d in apart.items() if d.low <= 0.0 <= d.high]
     cost = found[WHAM]["result"]["cost"]["mean"]
@@ -43,7 +43,7 @@ def undominated(load: float, found: dict[str, Any]) -> Verdict:
     for policy, value in found.items():
         if policy in VARIANTS or not is_stable(value):
             continue
-        apart = [ev.estimate(value["apart"]["response"][c][LAST]) for c in CLASSES]
+        apart = [read_interval(value["apart"]["response"][c][LAST]) for c in CLASSES]
         if all(d.high < 0.0 for d in apart):
             beaten.append(POLICIES[policy])
         elif not any(d.low > 0.0 for d in apart):

@@ -35,14 +35,6 @@ MANY = 10**6
 """Degrees of freedom that make Student's law the normal one."""
 
 
-def estimate(document: Mapping[str, Any]) -> Estimate:
-    """A mean and its interval as a result's document has them."""
-    mean, low, high = (document[key] for key in ("mean", "low", "high"))
-    return Estimate(
-        nan if mean is None else mean, -inf if low is None else low, inf if high is None else high
-    )
-
-
 def widened(of: Estimate, result: Mapping[str, Any], confidence: float) -> Estimate:
     """An estimate of a simulation result with an interval of another level, by the quantiles of its own."""
     freedom = result["batches"] - result["control_variates"]["number"] - 1
