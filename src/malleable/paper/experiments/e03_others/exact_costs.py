@@ -8,19 +8,12 @@ which is reported: 5·10⁻⁸ on 16 cores at load 0.25.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from malleable.contracts import Policy
-from malleable.engine.rule_interface import ClassProgram
-from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
+from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
-
-if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
-    from malleable.model import Workload
 
 LIMITS = {16: 20, 128: 38}
 """Jobs at which the chain is cut off, by number of cores; the table tells what that loses."""
@@ -33,7 +26,7 @@ def exact_cost(policy: str, cores: int, load: float, limit: int) -> dict[str, An
     chain = solve(
         workload.rates,
         [law for law in phases if law is not None],
-        lambda counts: speeds(workload, policy, counts, float(cores)),
+        class_speeds(Policy.of(policy), workload, cores, time_shared=True),
         limit,
     )
     return {
@@ -44,17 +37,3 @@ def exact_cost(policy: str, cores: int, load: float, limit: int) -> dict[str, An
         "residual": chain.residual,
         "overload": chain.exceeds(cores - 1),
     }
-
-
-def speeds(workload: Workload, policy: str, counts: FloatArray, cores: float) -> FloatArray:
-    """The speed of a job of each class when so many of each are present, row by row."""
-    program = Policy.of(policy).program(workload, cores)
-    if not isinstance(program, ClassProgram):
-        raise UnsupportedError(f"{policy} is not a class rule", "use wham, equi or greedy")
-    totals = counts.sum(axis=1)
-    widths = np.repeat(cores / np.maximum(totals, 1.0)[:, None], counts.shape[1], axis=1)
-    row = np.zeros(counts.shape[1])
-    for position in np.flatnonzero((totals > 0.0) & (totals < cores)):
-        program.rule(counts[position], cores, program.table, row)
-        widths[position] = row
-    return np.column_stack([s(k) for s, k in zip(workload.speedups, widths.T, strict=True)])
