@@ -6,6 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite, nan
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from malleable.statistics.intervals import Estimate
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,21 @@ class Series:
     """Number in the palette; the same number is the same colour in every figure. None: the next one."""
     notes: tuple[str, ...] = ()
     """A remark for each point, shown beside it on the page."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        x: Iterable[float],
+        y: Iterable[Estimate],
+        style: str = "line",
+        colour: int | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Series:
+        """Estimates as a series; an interval that is the whole line is not drawn."""
+        shown = [(e.mean, e.low, e.high) if isfinite(e.half_width) else (e.mean, nan, nan) for e in y]
+        mean, low, high = (tuple(point[end] for point in shown) for end in range(3))
+        return cls(name, tuple(x), mean, low, high, style, colour, notes)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from malleable.paper.experiments.e03_others.readings import (
     SETTLED,
 )
 from malleable.paper.experiments.shared import evidence as ev
-from malleable.paper.experiments.shared.curves import Curve, drawn, high, low
+from malleable.paper.experiments.shared.curves import Curve, high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
@@ -30,7 +30,7 @@ def costs_figure(known: Any, curves: dict[str, Curve], differences: Any) -> Figu
         for p in POLICIES
     ]  # fmt: skip
     above = [
-        drawn(POLICIES[p][0], n, _relative(differences[p], wham), "both", POLICIES[p][1]) for p in RIVALS
+        Series.of(POLICIES[p][0], n, _relative(differences[p], wham), "both", POLICIES[p][1]) for p in RIVALS
     ]
     above += [
         Series(f"{POLICIES[p][0]}, refined mean field", n, _predicted(p, known, n), style="dotted",

@@ -14,7 +14,7 @@ from malleable.paper.experiments.e04_fwcam.readings import (
     distances,
     plans,
 )
-from malleable.paper.experiments.shared.curves import drawn, high, low
+from malleable.paper.experiments.shared.curves import high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
@@ -73,7 +73,7 @@ def _waits(values: Values, runs: Runs) -> Iterator[Series]:
             if beta == SHOWN
         ]
         shown = [wait if wait.low > 0.0 else Estimate() for _, wait in points]
-        yield drawn(f"{name}, simulated", [float(n) for n, _ in points], shown, "points", i)
+        yield Series.of(f"{name}, simulated", [float(n) for n, _ in points], shown, "points", i)
 
 
 def _waited(found: Any, service: float) -> Estimate:

@@ -19,7 +19,7 @@ from malleable.paper.experiments.e05_heavy_load.readings import (
     limits_of,
     shares_of,
 )
-from malleable.paper.experiments.shared.curves import drawn, high, low
+from malleable.paper.experiments.shared.curves import high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
 
 if TYPE_CHECKING:
@@ -34,14 +34,16 @@ def figure(effort: Effort, values: Values) -> Figure:
     panels = [
         Panel(Axis("1 − ρ", "log"), Axis(f"share of work beyond k0, n = {CORES}", "log"),
               tuple(s for i, k in enumerate(WIDTHS) for s in (
-                  drawn(f"WHAM, k0 = {k:g}", x, _positive([shares_of("wham", *p, values)[i] for p in over]),
-                        "both", i),
+                  Series.of(f"WHAM, k0 = {k:g}", x,
+                            _positive([shares_of("wham", *p, values)[i] for p in over]), "both", i),
                   _bound(f"bound, k0 = {k:g}", x, [limits[load, k]["paper"] for _, load in over], i))))
     ]  # fmt: skip
     for title, points in (("1 − ρ", over), ("1 − ρ = 1/√n", over_cores(effort))):
         x = [1.0 - load for _, load in points]
         shown = [
-            drawn(name, x, _positive([shares_of(policy, *p, values)[SHOWN] for p in points]), "both", colour)
+            Series.of(
+                name, x, _positive([shares_of(policy, *p, values)[SHOWN] for p in points]), "both", colour
+            )
             for policy, (name, colour) in POLICIES.items()
         ]
         shown += [

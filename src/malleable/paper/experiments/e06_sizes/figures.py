@@ -14,7 +14,7 @@ from malleable.paper.experiments.e06_sizes.readings import (
     share_of,
     width_of,
 )
-from malleable.paper.experiments.shared.curves import drawn, high, low
+from malleable.paper.experiments.shared.curves import high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_interval
 
@@ -37,7 +37,7 @@ def figure(cores: tuple[int, ...], values: Values) -> Figure:
         s
         for i, name in enumerate(known["names"])
         for s in (
-            drawn(name, x, share_of(0, i, cores, values), "points", i),
+            Series.of(name, x, share_of(0, i, cores, values), "points", i),
             Series(f"{name}, predicted", x, tuple(known["shares"][0][i]), style="dotted", colour=i),
         )
     ]
@@ -72,7 +72,7 @@ def _step(name: str, value: Any, colour: int, values: Values) -> Series:
 def costs_figure(ratios: dict[str, Ratios], values: Values) -> Figure:
     """What knowing sizes gains or loses against WHAM."""
     shown = [
-        drawn(TITLES[key], [float(n) for n, _ in rows], [r for _, r in rows], "both", 3 + i)
+        Series.of(TITLES[key], [float(n) for n, _ in rows], [r for _, r in rows], "both", 3 + i)
         for i, (key, rows) in enumerate(ratios.items())
     ]
     x = tuple(float(n) for n, _ in ratios["levelled"])

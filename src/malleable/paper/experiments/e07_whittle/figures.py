@@ -10,7 +10,7 @@ import numpy as np
 from malleable.paper.contracts import Table
 from malleable.paper.experiments.e07_whittle.cells import DISCOUNTS, LOADS, RENTS, SIMULATED_CORES, SIZES
 from malleable.paper.experiments.e07_whittle.readings import by_mode, gap
-from malleable.paper.experiments.shared.curves import drawn, high, low
+from malleable.paper.experiments.shared.curves import high, low
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 from malleable.statistics.intervals import Estimate
 
@@ -73,7 +73,7 @@ def policy_figure(states: list[Any], differences: dict[float, tuple[Estimate, li
         Series("more jobs than cores: share of cores moved", DISCOUNTS, tuple(moved), style="both", colour=1),
     )
     right = tuple(
-        drawn(
+        Series.of(
             f"load {load}",
             LOADS[load],
             [Estimate(*(v / wham.mean for v in (d.mean, d.low, d.high))) for d in apart],

@@ -14,7 +14,7 @@ from malleable.paper.experiments.e08_attractor.cells import (
 from malleable.paper.experiments.e08_attractor.readings import (
     final_rates,
 )
-from malleable.paper.experiments.shared.curves import drawn, stacked
+from malleable.paper.experiments.shared.curves import stacked
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
@@ -84,7 +84,7 @@ def _path_panel(found: Any) -> Panel:
 def deviations_figure(systems: dict[str, dict[int, Estimate]]) -> Figure:
     """How far systems stray from the fluid, by number of cores."""
     series = [
-        drawn(name, tuple(map(float, found)), found.values(), "both", i)
+        Series.of(name, tuple(map(float, found)), found.values(), "both", i)
         for i, (name, found) in enumerate(systems.items())
     ]
     n = tuple(map(float, next(iter(systems.values()))))

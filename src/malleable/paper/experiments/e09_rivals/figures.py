@@ -16,7 +16,7 @@ from malleable.paper.experiments.e09_rivals.readings import (
     POLICIES,
     Rival,
 )
-from malleable.paper.experiments.shared.curves import drawn, high, low, stacked
+from malleable.paper.experiments.shared.curves import high, low, stacked
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
@@ -33,13 +33,13 @@ def figure(known: Any, wham: Rival, rivals: dict[str, Rival]) -> Figure:
     for policy, rival in shown.items():
         name, colour = POLICIES[policy]
         x = tuple(map(float, rival.cores))
-        costs.append(drawn(name, x, rival.ratios(lowest), "both", colour))
+        costs.append(Series.of(name, x, rival.ratios(lowest), "both", colour))
         if policy != WHAM:
             above = [
                 Estimate(*(v / lowest for v in (d.mean, d.low, d.high))) if ok and d.low > 0.0 else Estimate()
                 for d, ok in zip(rival.differences, rival.stable, strict=True)
             ]
-            margins.append(drawn(name, x, above, "both", colour))
+            margins.append(Series.of(name, x, above, "both", colour))
         if policy in known and policy != WHAM:
             ends = (float(wham.cores[0]), float(wham.cores[-1]))
             limit = known[policy] / lowest - 1.0
@@ -151,7 +151,7 @@ def sweep_figure(values: Values, lowest: float) -> tuple[Figure, ...]:
         ]
         ours = values[f"sweep-{policy}"]["results"][WHAM]["cost"]["mean"] / lowest
         series = (
-            drawn(POLICIES[policy][0], x, ratios, "both", POLICIES[policy][1]),
+            Series.of(POLICIES[policy][0], x, ratios, "both", POLICIES[policy][1]),
             Series("WHAM", (x[0], x[-1]), (ours, ours), style="dashed", colour=0),
         )
         panels.append(Panel(Axis(title, "log" if policy == "knee" else "linear"), Axis("cost / V*"), series))

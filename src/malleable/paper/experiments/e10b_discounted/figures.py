@@ -21,7 +21,7 @@ from malleable.paper.experiments.e10b_discounted.readings import (
     Gain,
     named_gain,
 )
-from malleable.paper.experiments.shared.curves import drawn, high, low
+from malleable.paper.experiments.shared.curves import high, low
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def alpha_figure(effort: Effort, values: Values) -> Figure:
             found = [
                 named_gain("map", "four", MAP_CORES, load, policy, values).percent for policy in policies
             ]
-            series.append(drawn(f"ρ = {load:g}", alphas, found, "both", colour))
+            series.append(Series.of(f"ρ = {load:g}", alphas, found, "both", colour))
             if kind == RULE:
                 mean = named_gain("map", "four", MAP_CORES, load, RULE, values).percent.mean
                 series.append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from malleable.paper.contracts import Table, failed
 from malleable.paper.experiments.e11_refined.cells import LOAD, LOAD_CORES, POLICIES, WORKLOADS
 from malleable.paper.experiments.e11_refined.readings import error
-from malleable.paper.experiments.shared.curves import drawn, stacked
+from malleable.paper.experiments.shared.curves import stacked
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_interval
 
@@ -55,7 +55,7 @@ def _simulated_series(
     pairs = [(n, values[f"simulated-{n}"]) for n in simulated]
     known = [(float(n), read_interval(v["results"][policy]["cost"])) for n, v in pairs if not failed(v)]
     cores, costs = [n for n, _ in known], [cost for _, cost in known]
-    return drawn(f"{label}, simulated", cores, costs, "points", colour + 8)
+    return Series.of(f"{label}, simulated", cores, costs, "points", colour + 8)
 
 
 def errors(curves: Curves) -> Figure:

@@ -13,7 +13,7 @@ from malleable.paper.experiments.e12_robustness.cells import (
     misled_key,
 )
 from malleable.paper.experiments.e12_robustness.readings import Small, cost_of, scvs, share_of
-from malleable.paper.experiments.shared.curves import drawn, high, low
+from malleable.paper.experiments.shared.curves import high, low
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
@@ -39,9 +39,9 @@ def loads_figure(loads: Sequence[float], values: Values) -> Figure:
             lowest, cost = one["results"][policy]["bound"], cost_of(one, policy)
             gap = Estimate(*(v / lowest - 1.0 for v in (cost.mean, cost.low, cost.high)))
             above.append(gap if gap.low > 0.0 else Estimate())
-        gaps.append(drawn(name, loads, above, "both", colour))
+        gaps.append(Series.of(name, loads, above, "both", colour))
         if policy in RIVALS:
-            apart.append(drawn(name, loads, [share_of(one, policy) for one in found], "both", colour))
+            apart.append(Series.of(name, loads, [share_of(one, policy) for one in found], "both", colour))
     zero = Series("WHAM", (loads[0], loads[-1]), (0.0, 0.0), style="dashed", colour=0)
     return Figure(
         "robustness-loads",
@@ -60,7 +60,7 @@ def settings_figure(pairs: list[tuple[str, Any]]) -> Figure:
     names = tuple(name for name, _ in pairs)
     x = tuple(map(float, range(len(names))))
     series = tuple(
-        drawn(POLICIES[p][0], x, [share_of(found, p) for _, found in pairs], "points", POLICIES[p][1])
+        Series.of(POLICIES[p][0], x, [share_of(found, p) for _, found in pairs], "points", POLICIES[p][1])
         for p in RIVALS
     )
     panel = Panel(Axis("", categories=names), Axis("cost / cost of WHAM − 1", low=0.0), series)
@@ -80,7 +80,7 @@ def small_figure(small: list[Small]) -> Figure:
     for i, (kind, title) in enumerate(titles.items()):
         rows = of_kind(kind, small)
         x = tuple(map(float, range(len(rows))))
-        series = (drawn(title, x, [d for *_, d in rows], "points", i),)
+        series = (Series.of(title, x, [d for *_, d in rows], "points", i),)
         names = tuple(name for _, name, _, _ in rows)
         panels.append(Panel(Axis("", categories=names), Axis("cost / cost of WHAM − 1"), series, title=title))
     return Figure(

@@ -15,8 +15,8 @@ from malleable.paper.experiments.e13_tails.readings import (
     LEVELS,
     is_stable,
 )
-from malleable.paper.experiments.shared.curves import drawn, high, low
-from malleable.plots.figures import Axis, Figure, Panel
+from malleable.paper.experiments.shared.curves import high, low
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate
 
@@ -42,7 +42,7 @@ def figure(key: str, load: float, found: dict[str, Any]) -> Figure:
             Axis("", categories=names),
             Axis(word, "log"),
             tuple(
-                drawn(level, x, [_entry(v, key, c, i) for v in steady.values()], "points", (2, 4, 1)[i])
+                Series.of(level, x, [_entry(v, key, c, i) for v in steady.values()], "points", (2, 4, 1)[i])
                 for i, level in enumerate(LEVELS)
             ),
             title=c,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, isfinite, isnan, nan
+from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from malleable.paper.contracts import Table
@@ -51,12 +51,12 @@ class Curve:
 
     def series(self, style: str, name: str = "") -> Series:
         """The simulated costs with their intervals."""
-        return drawn(name or self.name, self.x, self.simulated, style, self.colour, self.notes)
+        return Series.of(name or self.name, self.x, self.simulated, style, self.colour, self.notes)
 
     def gap_series(self, lowest: float, style: str) -> Series:
         """The gaps, for a logarithmic axis: it has no place for what may be zero."""
         shown = [gap if gap.low > 0.0 else Estimate() for gap in self.gaps(lowest)]
-        return drawn(self.name, self.x, shown, style, self.colour, self.notes)
+        return Series.of(self.name, self.x, shown, style, self.colour, self.notes)
 
     def cases(self) -> list[Case]:
         """Simulated costs beside the exact ones."""
@@ -66,15 +66,6 @@ class Curve:
             for n, found, result, exact in rows
             if result is not None and not isnan(exact)
         ]
-
-
-def drawn(
-    name: str, x: Sequence[float], y: Iterable[Estimate], style: str, colour: int, notes: tuple[str, ...] = ()
-) -> Series:
-    """Estimates as a series; an interval that is the whole line is not drawn."""
-    shown = [e if isfinite(e.half_width) else Estimate(e.mean, nan, nan) for e in y]
-    mean, low, high = (tuple(getattr(e, end) for e in shown) for end in ("mean", "low", "high"))
-    return Series(name, tuple(x), mean, low, high, style, colour, notes)
 
 
 def costs_table(name: str, title: str, curves: Iterable[Curve], lowest: float) -> Table:
