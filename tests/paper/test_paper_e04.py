@@ -28,7 +28,7 @@ def row(values, beta, cores):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e04, (QUICK, NORMAL, FULL))
 
 

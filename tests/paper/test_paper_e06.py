@@ -37,7 +37,7 @@ def widths(sizes, cores):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e06, (QUICK, NORMAL, FULL))
 
 

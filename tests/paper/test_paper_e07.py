@@ -27,7 +27,7 @@ def findings(values):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e07, (QUICK, NORMAL, FULL))
 
 

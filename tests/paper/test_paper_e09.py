@@ -38,7 +38,7 @@ def made_up(margins=None, unstable=(), half=1e-5):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
     check_cells(e09, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e09.cells(effort):

@@ -40,7 +40,7 @@ def made_up():
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
     check_cells(e13, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e13.cells(effort):

@@ -47,7 +47,7 @@ CHOICES = {
     "n": f"{CORES} cores; {ARRIVAL_CORES} for arrivals, {', '.join(map(str, SIZE_CORES))} for sizes",
     "loads": ", ".join(map(str, LOADS)),
     "arrivals": (
-        "independent renewal processes, one a class: constant intervals (SCV 0), Erlang of two stages (0.5), "
+        "independent renewal processes, one per class: constant intervals (SCV 0), Erlang of two stages (0.5), "
         "exponential (1), hyperexponential with balanced means (4)"
     ),
     "sizes": (
