@@ -47,8 +47,8 @@ CHOICES = {
     "n": f"{CORES} cores; {ARRIVAL_CORES} for arrivals, {', '.join(map(str, SIZE_CORES))} for sizes",
     "loads": ", ".join(map(str, LOADS)),
     "arrivals": (
-        "independent renewal processes, one per class: constant intervals (SCV 0), Erlang of two stages (0.5), "
-        "exponential (1), hyperexponential with balanced means (4)"
+        "independent renewal processes, one per class: constant intervals (SCV 0), Erlang of two stages "
+        "(0.5), exponential (1), hyperexponential with balanced means (4)"
     ),
     "sizes": (
         "lognormal of SCV 4; Pareto of shape 1.5 cut off at 1000 times its least value; means as in the paper"
