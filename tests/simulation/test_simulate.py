@@ -19,7 +19,7 @@ from malleable.errors import InfeasibleError, MalleableError, ParameterError, Po
 from malleable.model import paper_workload
 from malleable.results import Status
 from malleable.simulation import compare, program, simulate
-from malleable.sources.streams import Chunk
+from malleable.sources import Chunk
 from malleable.statistics import reached
 
 PAPER = paper_workload(8)

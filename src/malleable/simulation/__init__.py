@@ -19,13 +19,14 @@ from malleable.catalog import split_policies
 from malleable.catalog.spec import whole_number
 from malleable.contracts import Policy
 from malleable.engine.enforcement import label, naming
-from malleable.engine.run import Outcome, Run, recorded
+from malleable.engine.engines import DEFAULT_ENGINE, start_run
+from malleable.engine.run import Outcome, recorded
 from malleable.errors import InfeasibleError, ParameterError, UnsupportedError, did_you_mean
 from malleable.execution.tasks import spread
 from malleable.model import Workload, checked_cores, load_workload
 from malleable.policies.base.allocate_each_event import allocate_each_event
 from malleable.results import Comparison, Result, Status, summarise
-from malleable.sources.streams import stream
+from malleable.sources import Drawn, Source
 from malleable.statistics import checked_confidence, reached
 from malleable.theory.relaxed import check_cores
 
@@ -92,7 +93,8 @@ class Task:
     policy: Policy
     label: str
     settings: Settings
-    seed: int
+    source: Source
+    engine: str = DEFAULT_ENGINE
 
 
 def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
@@ -111,19 +113,20 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
     precision, most = settings.precision, settings.most_jobs
     # A first stage that the warm-up fills would have nothing to say.
     aim = most if precision is None else min(most, max(FIRST_STAGE, 2 * (settings.warmup or 0)))
-    run = Run(
+    run = start_run(
+        task.engine,
         task.workload,
         task.cores,
         program(task.policy, task.workload, task.cores),
         jobs=aim,
-        source=stream(task.workload, task.seed),
+        source=task.source.stream(task.workload),
         name=task.label,
         interpreted=settings.interpreted,
         widths=settings.widths,
     )
     while True:
         run.extend(aim, None if progress is None else partial(_told, progress, aim))
-        if precision is None or run.jobs >= most or run.interrupted:
+        if precision is None or run.jobs >= most or run.interrupted or run.exhausted:
             break
         so_far = _result(task, [run.outcome()])
         if reached(so_far.cost, precision):
@@ -146,7 +149,7 @@ def _enough(jobs: int, so_far: Result, precision: float) -> int:
 def _result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
     """The result of the replications that there are; some are missing after Ctrl-C."""
     settings = task.settings
-    done = {task.seed + r: outcome for r, outcome in enumerate(outcomes) if _usable(outcome, task)}
+    done = {settings.seed + r: outcome for r, outcome in enumerate(outcomes) if _usable(outcome, task)}
     stopped = len(done) < len(outcomes) or any(outcome.interrupted for outcome in done.values())
     return summarise(
         [outcome.records for outcome in done.values()],
@@ -274,8 +277,8 @@ def default_jobs(workload: Workload) -> int:
 
 
 def _replicated(task: Task) -> list[Task]:
-    """The task once for each replication, with seeds that follow one another."""
-    return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
+    """The task once for each replication, each with jobs of its own."""
+    return [replace(task, source=task.source.replication(r)) for r in range(task.settings.replications)]
 
 
 def _check_load(workload: Workload, cores: float) -> None:
@@ -326,7 +329,7 @@ def _task(
     name = label(policy, chosen)
     with naming(chosen, name):
         program(chosen, described, n)
-    return Task(described, n, chosen, name, settings, settings.seed)
+    return Task(described, n, chosen, name, settings, Drawn(settings.seed))
 
 
 def _check_statistics(settings: Settings) -> None:

@@ -19,7 +19,7 @@ from malleable.model import paper_workload
 from malleable.results import Comparison, Result, summarise
 from malleable.results.class_result import interval
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 from malleable.statistics.intervals import Estimate, t_quantile
 from malleable.statistics.percentiles import LEVELS, quantiles
 
