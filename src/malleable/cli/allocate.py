@@ -15,12 +15,12 @@ from malleable.cli._shared import (
     PolicyOption,
     WorkloadArgument,
     console,
-    finite,
     scaled_workload,
     show,
     standard_input,
     table,
 )
+from malleable.numerics.json_numbers import finite
 
 if TYPE_CHECKING:
     from malleable.contracts import Allocation
