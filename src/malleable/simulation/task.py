@@ -1,0 +1,61 @@
+"""One run, complete in itself, and all that is checked before it starts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from malleable.contracts import Policy
+from malleable.engine.enforcement import label, naming
+from malleable.errors import ParameterError
+from malleable.model import Workload, checked_cores
+from malleable.policies.base.allocate_each_event import allocate_each_event
+from malleable.simulation.checks import check_load, check_numbers, check_statistics
+from malleable.simulation.settings import Settings, default_jobs
+
+if TYPE_CHECKING:
+    from malleable.engine.rule_interface import ClassProgram, JobProgram
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run, complete in itself: what a worker needs and nothing else."""
+
+    workload: Workload
+    cores: float
+    policy: Policy
+    label: str
+    settings: Settings
+    seed: int
+
+
+def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+    """The policy's own program, or one that asks its `allocate` at every event."""
+    return policy.program(workload, cores) or allocate_each_event(policy, workload)
+
+
+def checked_task(
+    workload: Workload, cores: float, policy: Any, load: float | None, settings: Settings
+) -> Task:
+    """Check everything before anything runs."""
+    n = checked_cores(cores)
+    if n != math.floor(n):
+        raise ParameterError(f"the simulator needs a whole number of cores, got {cores!r}")
+    described = workload.at(n, load)
+    if settings.jobs is None and settings.precision is None:
+        settings = replace(settings, jobs=default_jobs(described))
+    check_statistics(settings)
+    if not settings.allow_unstable:
+        check_load(described, n)
+    check_numbers(described, n, settings.most_jobs)
+    chosen = Policy.of(policy)
+    name = label(policy, chosen)
+    with naming(chosen, name):
+        program(chosen, described, n)
+    return Task(described, n, chosen, name, settings, settings.seed)
+
+
+def replicated(task: Task) -> list[Task]:
+    """The task once for each replication, with seeds that follow one another."""
+    return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
