@@ -19,7 +19,7 @@ from malleable.engine.run import Run
 from malleable.model import JobClass, Workload
 from malleable.results import Result, summarise
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 from malleable.theory.queues import mg1_waiting_time, mmc
 
 LOADS = (0.5, 0.7, 0.9, 0.95, 0.99, 0.999)

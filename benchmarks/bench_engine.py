@@ -13,7 +13,7 @@ from malleable.engine.run import Run
 from malleable.errors import MalleableError
 from malleable.model import paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 
 CORES = (8, 64, 1024, 32_768, 1_000_000)
 LOADS = (0.25, 0.5, 0.75, 0.9, 0.99)
@@ -45,7 +45,7 @@ def measured(policy: str, cores: int, load: float) -> dict:
         row["events/s"] = max(rate(run, step) for _ in range(STRETCHES))
     except MalleableError as error:
         return {**row, "events/s": f"none: {error.problem:.40}"}
-    row["jobs present"] = float(run.machine.counts.sum())
+    row["jobs present"] = float(run.snapshot().present)
     return row
 
 

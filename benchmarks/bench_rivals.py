@@ -15,7 +15,7 @@ from malleable.contracts import Policy
 from malleable.engine.run import departures
 from malleable.model import JobClass, Workload
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 
 LOAD = 0.7
 JOBS = 50_000

@@ -11,7 +11,7 @@ from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.policies.equi import Equi
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 
 CORES, LOAD = 64, 0.25
 

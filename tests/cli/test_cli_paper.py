@@ -19,22 +19,6 @@ from malleable.paper.workers import Report
 from support import paper_fakes
 from support.shell import environment, malleable
 
-HERE = Path(__file__).parent
-TINY = """\
-import signal, sys
-sys.path.insert(0, {here!r})
-import pathlib
-from support import paper_fakes
-from malleable import plots
-from malleable.cli import main
-
-# Somebody who starts the tests in the background has them ignore Ctrl-C, and so would this process.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-plots.draw_files = lambda figure: {{suffix: b"<svg></svg>" for suffix in plots.SUFFIXES}}
-with paper_fakes.used(pathlib.Path({folder!r})):
-    main()
-"""
-
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
@@ -53,7 +37,7 @@ def tiny(tmp_path, monkeypatch):
 
 def start(folder: Path, *arguments: str, **more) -> subprocess.Popen:
     """Start the command with the experiments below `folder`, in another process."""
-    code = TINY.format(here=str(HERE), folder=str(folder))
+    code = paper_fakes.command_line(folder)
     there = {**environment(), "TERM": "xterm"}
     return subprocess.Popen([sys.executable, "-c", code, "paper", *arguments], env=there, **more)
 

@@ -94,7 +94,7 @@ def test_names_and_numbers_stay_in_one_piece(columns, monkeypatch):
     Path("a-rather-long-folder-name").mkdir()
     Path("a-rather-long-folder-name/mine.py").write_text(POLICY)
     long = "a-rather-long-folder-name/mine.py:equal"
-    monkeypatch.setattr("shell.PLAIN", {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": columns})
+    monkeypatch.setattr("support.shell.PLAIN", {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": columns})
     arguments = ("paper", "--cores", "16", "--load", "0.25", "--jobs", "2000")
     done = malleable("compare", *arguments, "--policies", f"wham,fixed-width:widths=2/2/2,{long}")
     assert done.status == 0

@@ -49,7 +49,7 @@ def test_streams(line, status, err):
 @pytest.mark.parametrize("verb", [RUN, "meanfield paper -n 16 --load .25 --starts 1", "list", "bound --help"])
 def test_ascii(verb, monkeypatch):
     """A terminal without ρ, ± and – gets other words, in columns that are as straight as ever."""
-    monkeypatch.setattr("shell.PLAIN", {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"})
+    monkeypatch.setattr("support.shell.PLAIN", {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"})
     done = shell(f"PYTHONIOENCODING=ascii malleable {verb}")
     assert (done.status, done.err) == (0, "")
     assert done.out.isascii()

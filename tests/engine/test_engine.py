@@ -10,14 +10,14 @@ import pytest
 
 from malleable import catalog
 from malleable.contracts import Policy
-from malleable.engine.machine import machine
+from malleable.engine.machines import machine
 from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
 from malleable.engine.run import Run, departures
 from malleable.errors import InfeasibleError, UnstableError
 from malleable.model import Workload
 from malleable.policies.fw_cam import FwCam
 from malleable.simulation import program
-from malleable.sources.streams import ArrayStream, Chunk
+from malleable.sources import ArrayStream, Chunk
 from malleable.theory import fw_cam
 from support import random_jobs as gen
 from support import reference_simulator as reference

@@ -8,24 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from malleable.contracts import Policy
-from malleable.engine import machine as machines
 from malleable.engine import mark_blocks as S  # noqa: N812 - ditto
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - as the engine does
+from malleable.engine.machines import class_machine, machine
 from malleable.engine.run import departures
 from malleable.model import paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 
 
 class Shelf:
     """Class 1 of a machine with tiny blocks, driven by hand."""
 
     def __init__(self, block, many):
-        machines.BLOCK, machines.MANY = block, many
+        class_machine.BLOCK, class_machine.MANY = block, many
         workload = paper_workload(8)
-        self.machine = machines.machine(
-            workload, 8, program(Policy.of("equi"), workload, 8), interpreted=True
-        )
+        self.machine = machine(workload, 8, program(Policy.of("equi"), workload, 8), interpreted=True)
         self.size = 0
 
     def arrays(self):
@@ -68,9 +66,9 @@ class Shelf:
 
 @pytest.fixture(autouse=True)
 def usual_blocks():
-    kept = machines.BLOCK, machines.MANY
+    kept = class_machine.BLOCK, class_machine.MANY
     yield
-    machines.BLOCK, machines.MANY = kept
+    class_machine.BLOCK, class_machine.MANY = kept
 
 
 steps = st.lists(
@@ -109,7 +107,7 @@ def test_blocks_do_not_matter(policy, block, many):
     workload = paper_workload(cores, rows)
     jobs = stream(workload, 5, chunk=3000).take()
     made = program(Policy.of(policy), workload, cores)
-    machines.BLOCK = 4096
+    class_machine.BLOCK = 4096
     expected = departures(workload, cores, made, jobs)
-    machines.BLOCK, machines.MANY = block, many
+    class_machine.BLOCK, class_machine.MANY = block, many
     assert np.array_equal(departures(workload, cores, made, jobs), expected)

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_cli_paper import HERE, TINY
 
 from support import living, paper_fakes
 from support.living import MALLEABLE, assert_gone, children, running, wait_until
@@ -143,7 +142,7 @@ def test_ignored_signals_stay_ignored(log):
 def test_paper(signum, tmp_path):
     """`paper` ends at once although a cell is under way, with its workers, and says what is kept."""
     log = paper_fakes.write(tmp_path, "e01_first", slow=0)
-    code = TINY.format(here=str(HERE), folder=str(tmp_path))
+    code = paper_fakes.command_line(tmp_path)
     with running(sys.executable, "-c", code, "paper", "--quick", "--workers", "2") as process:
         wait_until(lambda: log.exists() and len(log.read_text().splitlines()) == 2, "two cells")
         kept = Path("out/paper/cells/quick/e01_first")

@@ -15,9 +15,10 @@ import pytest
 
 import malleable
 from malleable.errors import ExecutionError, ParameterError
-from malleable.execution import worker_processes
+from malleable.execution import worker_loop
+from malleable.execution.progress_counters import ProgressCounters
 from malleable.execution.tasks import spread
-from malleable.execution.worker_processes import Crew, WorkerDiedError, available, checked_workers
+from malleable.execution.worker_processes import WorkerDiedError, WorkerPool, available, checked_workers
 from support.living import alive, assert_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes in /proc")
@@ -28,10 +29,10 @@ def pid_of(_: int) -> int:
     return os.getpid()
 
 
-def collected(crew: Crew) -> dict[int, object]:
+def collected(pool: WorkerPool) -> dict[int, object]:
     found = {}
-    while crew.at_work:
-        found.update(crew.finished())
+    while pool.running:
+        found.update(pool.finished())
     return found
 
 
@@ -41,8 +42,8 @@ def test_as_many_as_the_affinity_mask_allows():
     try:
         os.sched_setaffinity(0, {min(before)})
         assert available() == 1
-        with Crew(pid_of, 4) as crew:
-            assert len(set(collected(crew).values())) == 1
+        with WorkerPool(pid_of, 4) as pool:
+            assert len(set(collected(pool).values())) == 1
     finally:
         os.sched_setaffinity(0, before)
     assert available() == len(before)
@@ -51,8 +52,8 @@ def test_as_many_as_the_affinity_mask_allows():
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_workers(workers):
     """There are never more workers than asked for, and none is left when the work is done."""
-    with Crew(pid_of, 9, workers) as crew:
-        found = collected(crew)
+    with WorkerPool(pid_of, 9, workers) as pool:
+        found = collected(pool)
     assert sorted(found) == list(range(9))
     assert 1 <= len(set(found.values())) <= workers
     assert alive(list(set(found.values()))) == []
@@ -93,14 +94,14 @@ def die(signum: int, _: int) -> None:
         (signal.SIGKILL, "memory"),
         (signal.SIGSEGV, "compiled code crashed"),
         (signal.SIGABRT, "--interpreted"),
-        (signal.SIGTERM, "somebody ended it"),
-        (40, "somebody ended it"),
+        (signal.SIGTERM, "ended from outside"),
+        (40, "ended from outside"),
     ],
 )
 def test_signal_that_ended_a_worker_is_named(signum, hint):
     """A worker that dies by a signal is an error that says which, and the hint fits."""
-    with pytest.raises(WorkerDiedError) as caught, Crew(partial(die, signum), 2, 2) as crew:
-        collected(crew)
+    with pytest.raises(WorkerDiedError) as caught, WorkerPool(partial(die, signum), 2, 2) as pool:
+        collected(pool)
     name = "signal 40" if signum == 40 else signal.Signals(signum).name
     assert caught.value.problem == f"a worker process died: {name}"
     assert hint in caught.value.hint
@@ -108,8 +109,8 @@ def test_signal_that_ended_a_worker_is_named(signum, hint):
 
 
 def test_worker_that_exits():
-    with pytest.raises(WorkerDiedError, match="status 3"), Crew(lambda _: os._exit(3), 1) as crew:
-        collected(crew)
+    with pytest.raises(WorkerDiedError, match="status 3"), WorkerPool(lambda _: os._exit(3), 1) as pool:
+        collected(pool)
 
 
 class Odd(Exception):  # noqa: N818 - a stranger's
@@ -128,23 +129,26 @@ def raise_it(what, position):
 )
 def test_errors_travel(what, kind):
     """What a task raises is raised here, with the traceback of where it was raised; then all workers end."""
-    with pytest.raises(kind) as caught, Crew(partial(raise_it, what), 1) as crew:
-        collected(crew)
+    with pytest.raises(kind) as caught, WorkerPool(partial(raise_it, what), 1) as pool:
+        collected(pool)
     assert "raise_it" in str(caught.value.__cause__)
     assert multiprocessing.active_children() == []
 
 
 def test_outcome_that_cannot_travel():
-    with pytest.raises(ExecutionError, match="cannot be handed over"), Crew(lambda _: Lock(), 1) as crew:
-        collected(crew)
+    with (
+        pytest.raises(ExecutionError, match="cannot be handed over"),
+        WorkerPool(lambda _: Lock(), 1) as pool,
+    ):
+        collected(pool)
 
 
 def orphan(pipe, told: bool) -> None:
-    """Start a crew and die without a word; `told` is whether the kernel tells of a death."""
+    """Start a pool and die without a word; `told` is whether the kernel tells of a death."""
     if not told:
-        worker_processes._told_by_the_kernel = lambda: False
-    crew = Crew(lambda _: time.sleep(600.0), 2, 2)
-    pipe.send([worker.process.pid for worker in crew._busy])
+        worker_loop._killed_by_the_kernel = lambda: False
+    pool = WorkerPool(lambda _: time.sleep(600.0), 2, 2)
+    pipe.send([worker.process.pid for worker in pool._busy])
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -163,8 +167,32 @@ def test_workers_end_with_a_parent_that_is_killed(told):
 
 def test_parent_that_died_before_it_was_asked(monkeypatch):
     """A worker whose parent died before it could ask for the signal ends, too."""
-    monkeypatch.setattr(worker_processes, "_told_by_the_kernel", lambda: True)
-    child = multiprocessing.get_context("fork").Process(target=worker_processes._follow, args=(1 << 22,))
+    monkeypatch.setattr(worker_loop, "_killed_by_the_kernel", lambda: True)
+    child = multiprocessing.get_context("fork").Process(target=worker_loop.end_with, args=(1 << 22,))
     child.start()
     child.join(30)
     assert child.exitcode == 1
+
+
+def test_tasks_under_way_are_known():
+    """`running` tells the tasks that workers have and no others; `run` keeps the outcome of each once."""
+    kept, seen = [], []
+    with WorkerPool(pid_of, 5, 2) as pool:
+        assert pool.running == [0, 1]
+        pool.run(lambda number, _: kept.append(number), lambda: seen.append(pool.running))
+        assert pool.running == []
+    assert sorted(kept) == [0, 1, 2, 3, 4]
+    assert all(len(numbers) <= 2 and set(numbers) <= set(range(5)) for numbers in seen)
+
+
+def test_progress_counters():
+    """Totals take tasks that have not started to be like the others, and one wish stops all tasks."""
+    counters = ProgressCounters(4)
+    assert counters.totals() == (0, 0)
+    counters.report(1, 5, 100)
+    counters.report(3, 10, 200)
+    assert counters.totals() == (15, 600)
+    assert not counters.stopping
+    counters.stop()
+    assert counters.stopping
+    assert counters.totals() == (15, 600)

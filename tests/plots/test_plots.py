@@ -26,7 +26,7 @@ from malleable.paper.contracts import Axis, Figure, Grid, Panel, Series
 from malleable.plots import _layout, _look, _paper, _traces
 from support import paper_samples as samples
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 SEEN = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
@@ -66,7 +66,7 @@ def printed(code: str, **environment: str) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        cwd=HERE,
+        cwd=TESTS,
         env={**os.environ, **environment},
     )
     return done.stdout.split()
@@ -102,7 +102,8 @@ def test_same_bytes():
     files = plots.draw_files(samples.BARS)
     assert plots.draw_files(samples.BARS) == files
     code = (
-        "import hashlib, paper_samples as s; from malleable import plots; f = plots.draw_files(s.BARS); "
+        "import hashlib; from support import paper_samples as s; from malleable import plots; "
+        "f = plots.draw_files(s.BARS); "
         "print(*(hashlib.sha256(f[k]).hexdigest() for k in sorted(f)))"
     )
     assert printed(code) == [hashlib.sha256(files[k]).hexdigest() for k in sorted(files)]

@@ -20,7 +20,7 @@ from malleable.errors import InfeasibleError, MalleableError, ParameterError, Po
 from malleable.model import paper_workload
 from malleable.results import Status
 from malleable.simulation import program
-from malleable.sources.streams import Chunk
+from malleable.sources import Chunk
 from malleable.statistics import reached
 
 PAPER = paper_workload(8)

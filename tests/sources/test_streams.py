@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from malleable.contracts import Policy
+from malleable.engine.kernels.class_kernel import ARRIVALS
 from malleable.engine.run import Run
 from malleable.model import Workload, paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import ArrayStream, Chunk, stream
+from malleable.sources import ArrayStream, Chunk, stream
 
 PAPER = paper_workload(64)
 
@@ -65,10 +66,10 @@ def test_jobs_do_not_depend_on_who_takes_how_many(workload):
     for run, steps in zip(runs, [(3000,), (7, 8, 500, 501, 3000), (1500, 3000)], strict=True):
         for jobs in steps:
             run.extend(jobs)
-    arrived = [r.outcome().records.arrivals.sum(axis=0) + r.machine.sums[3] for r in runs]
+    arrived = [r.outcome().records.arrivals.sum(axis=0) + r.machine.collect()[0][ARRIVALS] for r in runs]
     assert all(a.tolist() == arrived[0].tolist() for a in arrived)
-    assert len({run.machine.now for run in runs}) == 1
-    assert all(run.machine.counts.tolist() == runs[0].machine.counts.tolist() for run in runs)
+    assert len({run.snapshot().time for run in runs}) == 1
+    assert all(run.snapshot().counts.tolist() == runs[0].snapshot().counts.tolist() for run in runs)
 
 
 @pytest.mark.parametrize("workload", [PAPER, MIXED], ids=["poisson", "renewal"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
@@ -12,7 +13,6 @@ from malleable.paper import reproduce
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PACKAGE = "tiny_experiments"
 SOURCE = '''
@@ -103,3 +103,25 @@ def used(folder: Path) -> Iterator[None]:
 def _forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
+
+
+COMMAND_LINE = """\
+import signal, sys
+sys.path.insert(0, {tests!r})
+import pathlib
+from support import paper_fakes
+from malleable import plots
+from malleable.cli import main
+
+# Tests that were started in the background ignore Ctrl-C, and so would this process.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+plots.draw_files = lambda figure: {{suffix: b"<svg></svg>" for suffix in plots.SUFFIXES}}
+with paper_fakes.used(pathlib.Path({folder!r})):
+    main()
+"""
+
+
+def command_line(folder: Path) -> str:
+    """A program that is the command line of malleable, with the tiny experiments of the folder."""
+    tests = Path(__file__).parents[1]
+    return COMMAND_LINE.format(tests=str(tests), folder=str(folder))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from malleable.model import ConditionWarning, Workload
-from malleable.sources.streams import Chunk
+from malleable.sources import Chunk
 
 SPEEDUPS = ("power", "amdahl", "usl", "table", "rooftop", "linear_power")
 SIZES = ("exponential", "hyperexponential", "deterministic")

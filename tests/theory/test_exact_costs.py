@@ -11,7 +11,7 @@ from malleable.engine.run import departures
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.policies.hesrpt import total_weighted_flow
 from malleable.simulation import program
-from malleable.sources.streams import Chunk
+from malleable.sources import Chunk
 from malleable.theory.fluid import Fluid
 from malleable.theory.fw_cam import plan
 from malleable.theory.queues import erlang_c, mgc_response_time

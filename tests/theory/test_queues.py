@@ -126,8 +126,9 @@ def test_erlang_c_equals_the_recursion_for_many_servers(servers, load):
 def test_nobody_waits_for_ten_thousand_idle_servers():
     """A probability below 1e-308 is zero, not an overflow."""
     assert erlang_c(10_000, 1.0) == 0.0
-    assert mphc(1.0, *H2, 200).waiting_probability == 0.0
-    assert mphc(1.0, *H2, 200).response_time == pytest.approx(5 / 9)
+    queue = mphc(1.0, *H2, 200)
+    assert queue.waiting_probability == 0.0
+    assert queue.response_time == pytest.approx(5 / 9)
 
 
 def test_mmc_is_the_closed_form_for_one_server():

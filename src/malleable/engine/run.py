@@ -10,14 +10,14 @@ import numpy as np
 
 from malleable.engine.interruptible import run_interruptibly
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads like the paper's symbols
-from malleable.engine.machine import machine
+from malleable.engine.machines import machine
 from malleable.engine.records import Records
-from malleable.engine.rule_interface import BINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray
+    from malleable.engine.machines import Snapshot
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
     from malleable.sources.streams import Stream
@@ -114,7 +114,7 @@ class Run:
 
     def _record(self) -> None:
         sums, scalars = self.machine.collect()
-        self._rows.append((sums, scalars, self.machine.counts.copy(), len(self._histograms)))
+        self._rows.append((sums, scalars, self.machine.snapshot().counts, len(self._histograms)))
         self._since_record = 0
         if len(self._rows) in self._cuts:
             self._histograms.append(self.machine.collect_histograms())
@@ -128,15 +128,18 @@ class Run:
         self._stride *= 2
         self._cuts = []
 
+    def snapshot(self) -> Snapshot:
+        """The state of the system at the last event."""
+        return self.machine.snapshot()
+
     def outcome(self) -> Outcome:
         """Everything recorded so far; a record that is not full is left out."""
-        m = len(self.machine.counts)
+        m = len(self.machine.workload.classes)
         sums = np.array([row[0] for row in self._rows]).reshape(-1, K.SUM_ROWS, m)
         scalars = np.array([row[1] for row in self._rows]).reshape(-1, 4)
         present = np.array([row[2] for row in self._rows]).reshape(-1, m)
         # The machine's own histograms are the open segment; a look must not close it.
-        histograms = [*self._histograms, (self.machine.responses.copy(), self.machine.slowdowns.copy())]
-        widths = self.machine.widths if self.machine.widths.shape[1] > 1 else np.zeros((m, BINS))
+        histograms = [*self._histograms, self.machine.open_histograms()]
         records = Records(
             departures=sums[:, K.DEPARTURES],
             response=sums[:, K.RESPONSE],
@@ -151,9 +154,9 @@ class Run:
             segment=np.array([row[3] for row in self._rows], dtype=float),
             response_histogram=np.array([h[0] for h in histograms]),
             slowdown_histogram=np.array([h[1] for h in histograms]),
-            width_histogram=widths.copy(),
+            width_histogram=self.machine.width_histogram(),
         )
-        events = int(scalars[:, 3].sum() + self.machine.scalars[K.EVENTS])
+        events = int(scalars[:, 3].sum()) + self.machine.events
         return Outcome(records, self.jobs, events, self.seconds, self.interrupted)
 
 

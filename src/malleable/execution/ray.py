@@ -101,7 +101,7 @@ def _send_along(ray: Any) -> None:
 
 
 def _check(address: str) -> None:
-    """See that somebody answers at the address, and that we can speak to them, before Ray waits for it."""
+    """See that a Ray server answers at the address before Ray itself waits for one."""
     if address.startswith(CLIENT) and importlib.util.find_spec("grpc") is None:
         hint = "pip install 'malleable[ray]', which brings ray[client]"
         raise ExecutionError(f"{CLIENT} addresses need ray[client], which is not installed", hint)
@@ -120,7 +120,7 @@ def _check(address: str) -> None:
             if os.environ.get("RAY_USE_TLS", "0") in {"", "0"}:
                 line.sendall(HELLO)
                 if line.recv(4)[3:] != HELLO[-6:-5]:
-                    raise _no_cluster(address, "whoever answers there is not Ray")
+                    raise _no_cluster(address, "what answers there is not Ray")
     except TimeoutError:
         raise _no_cluster(address, "no answer") from None
     except OSError as error:

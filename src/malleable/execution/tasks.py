@@ -1,8 +1,8 @@
 """Spread tasks over processes, or over anything that speaks `concurrent.futures.Executor`.
 
 A task is complete in itself, so outcomes do not depend on where it ran. Workers of our own report how far
-they are on a shared board, whose last cell is a flag: Ctrl-C sets it, and every task hands in what it has. A
-second Ctrl-C ends the workers as they are.
+they are in shared counters. Ctrl-C asks all tasks to stop, and each hands in what it has; a second Ctrl-C
+kills the workers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from malleable.engine.interruptible import POLL_SECONDS
 from malleable.errors import ExecutionError, ParameterError
-from malleable.execution.worker_processes import POLL_SECONDS, Crew, checked_workers, context
+from malleable.execution.progress_counters import ProgressCounters
+from malleable.execution.worker_processes import WorkerPool, checked_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +38,7 @@ def spread(
         if workers is not None:
             hint = "an executor has workers of its own"
             raise ParameterError("workers and an executor (--ray) exclude each other", hint)
-        return _Foreign(function, tasks, executor, progress).run()
+        return _OnExecutor(function, tasks, executor, progress).run()
     if len(tasks) == 1:
         return [function(tasks[0], progress)]
     return _on_processes(function, tasks, progress, workers)
@@ -47,49 +49,36 @@ def _on_processes(
 ) -> list[Any]:
     """Tasks on processes of our own."""
     outcomes: list[Any] = [None] * len(tasks)
-    board = context().RawArray("q", 2 * len(tasks) + 1)
-    with Crew(partial(_work, function, tasks, board), len(tasks), workers) as crew:
+    counters = ProgressCounters(len(tasks))
+    with WorkerPool(partial(_work, function, tasks, counters), len(tasks), workers) as pool:
         try:
-            while crew.at_work:
-                for position, outcome in crew.finished():
-                    outcomes[position] = outcome
-                if progress is not None:
-                    progress(*_position(board))
+            pool.run(outcomes.__setitem__, None if progress is None else lambda: progress(*counters.totals()))
         except KeyboardInterrupt:
-            board[-1] = True
-            crew.start_no_more()
-            while crew.at_work:
-                # Those that fail now would not have been heard of a moment ago.
+            counters.stop()
+            pool.start_no_more()
+            while pool.running:
+                # An error raised now comes too late to matter: the run is over.
                 with suppress(Exception):
-                    for position, outcome in crew.finished():
-                        outcomes[position] = outcome
+                    pool.run(outcomes.__setitem__)
     return outcomes
 
 
-def _position(board: Any) -> tuple[int, int]:
-    """What is done, and of what."""
-    done, aims = board[:-1:2], board[1:-1:2]
-    started = [aim for aim in aims if aim > 0]
-    # Tasks that have not started are taken to be like those that have.
-    return sum(done), sum(started) * len(aims) // max(len(started), 1)
-
-
-def _work(function: Any, tasks: Sequence[Any], board: Any, position: int) -> Any:
+def _work(function: Any, tasks: Sequence[Any], counters: ProgressCounters, number: int) -> Any:
     """Carry out one task in a worker; None if it is too late to start."""
 
     def report(done: int, aim: int) -> None:
-        board[2 * position], board[2 * position + 1] = done, aim
-        if board[-1]:
+        counters.report(number, done, aim)
+        if counters.stopping:
             raise KeyboardInterrupt
 
     try:
-        return None if board[-1] else function(tasks[position], report)
+        return None if counters.stopping else function(tasks[number], report)
     except KeyboardInterrupt:
         return None
 
 
-class _Foreign:
-    """Tasks on somebody's executor, which tells only when one has ended."""
+class _OnExecutor:
+    """Tasks on an executor of the caller's, which tells only when one has ended."""
 
     def __init__(self, function: Any, tasks: Sequence[Any], executor: Executor, progress: Any) -> None:
         self.executor, self.progress = executor, progress
@@ -99,7 +88,7 @@ class _Foreign:
         }
 
     def run(self) -> list[Any]:
-        """Wait for all; Ctrl-C keeps what there is, an error keeps the others from starting."""
+        """Wait for all tasks. After Ctrl-C those that have ended count; an error cancels the others."""
         try:
             self._collect()
         except KeyboardInterrupt:

@@ -1,37 +1,30 @@
-"""Worker processes of our own: they carry out numbered tasks and end when this process does, however it ends.
+"""A pool of worker processes: they carry out numbered tasks and end when this process does, however it ends.
 
 They are forked where the system can, so that tasks reach them without pickling and may hold any function. A
-worker that dies is told from one that raises: the first has no more to say than the signal that ended it.
+task that raises an error has it raised here; of a worker that dies only its exit code is known.
 """
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
-import threading
-import time
-import traceback
 import warnings
 from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from malleable.engine.interruptible import POLL_SECONDS
 from malleable.errors import ExecutionError, ParameterError
+from malleable.execution.worker_loop import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-POLL_SECONDS = 0.1
-"""Seconds between two looks at the workers."""
-GLANCE_AT_PARENT = 0.5
-"""Seconds between two looks of a worker at its parent, where the system does not tell."""
-PR_SET_PDEATHSIG = 1
-"""From Linux's prctl.h: have the kernel send a signal when the parent dies."""
+ENDING_SECONDS = 0.5
+"""Seconds that a worker has to end by itself before it is killed."""
 CRASHES = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV"}
 
 
@@ -49,7 +42,7 @@ def checked_workers(workers: Any) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ParameterError(
             f"workers must be a whole number of at least 1, got {workers!r}",
-            "leave workers out for one a processor",
+            "leave workers out for one per processor",
         )
     return workers
 
@@ -68,15 +61,8 @@ class _Worker(NamedTuple):
     pipe: Any
 
 
-class _Trace(Exception):  # noqa: N818 - it stands for one
-    """The traceback of what a task raised in a worker, for those who debug it."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
-
-
-class Crew:
-    """Workers at the tasks 0, 1, …; whoever leaves the `with` early, by an error or Ctrl-C, ends them all."""
+class WorkerPool:
+    """Workers for the tasks 0, 1, …; leaving the `with` early, by an error or Ctrl-C, kills them all."""
 
     def __init__(
         self,
@@ -89,11 +75,11 @@ class Crew:
         self._waiting = deque(range(tasks))
         self._busy: dict[_Worker, int] = {}
         self._idle: list[_Worker] = []
-        # What this process answers to is for it to notice, also when a whole group of processes is sent it.
-        deaf = [s for s in _stop_signals() if callable(signal.getsignal(s))]
+        # Workers ignore the signals that this process handles: Ctrl-C reaches all processes of a terminal.
+        ignored = [s for s in _stop_signals() if callable(signal.getsignal(s))]
         try:
             for _ in range(min(tasks, checked_workers(workers))):
-                self._start(work, prepare, deaf)
+                self._start(work, prepare, ignored)
         except BaseException:
             self._end()
             raise
@@ -107,54 +93,62 @@ class Crew:
                 with suppress(OSError):
                     worker.pipe.send(None)
             for worker in self._idle:
-                worker.process.join(GLANCE_AT_PARENT)
+                worker.process.join(ENDING_SECONDS)
         self._end()
 
     @property
-    def at_work(self) -> bool:
-        """Whether there is something to wait for."""
-        return bool(self._busy)
+    def running(self) -> list[int]:
+        """Numbers of the tasks under way."""
+        return sorted(self._busy.values())
+
+    def run(self, keep: Callable[[int, Any], None], after_poll: Callable[[], None] | None = None) -> None:
+        """Wait for all tasks: `keep(number, outcome)` as each ends, `after_poll()` ten times a second."""
+        while self.running:
+            for number, outcome in self.finished():
+                keep(number, outcome)
+            if after_poll is not None:
+                after_poll()
 
     def start_no_more(self) -> None:
         """Let the tasks that are under way end, and begin no other."""
         self._waiting.clear()
 
     def finished(self, seconds: float = POLL_SECONDS) -> Iterator[tuple[int, Any]]:
-        """Number and outcome of tasks that have ended after a while; what a task raised is raised here."""
+        """Number and outcome of the tasks that end within a while; what a task raises is raised here."""
         ready = wait([worker.pipe for worker in self._busy], seconds)
         for worker in [worker for worker in self._busy if worker.pipe in ready]:
-            position = self._busy.pop(worker)
+            number = self._busy.pop(worker)
             try:
                 good, outcome = worker.pipe.recv()
             except (EOFError, OSError):
-                raise self._death(worker) from None
-            self._employ(worker)
+                raise self._death_of(worker) from None
+            self._assign(worker)
             if not good:
                 error, trace = outcome
                 raise error from trace
-            yield position, outcome
+            yield number, outcome
 
-    def _start(self, work: Any, prepare: Any, deaf: list[signal.Signals]) -> None:
+    def _start(self, work: Any, prepare: Any, ignored: list[signal.Signals]) -> None:
         ours, theirs = context().Pipe()
-        process = context().Process(target=_serve, args=(work, theirs, os.getpid(), deaf, prepare))
+        process = context().Process(target=serve, args=(work, theirs, os.getpid(), ignored, prepare))
         with warnings.catch_warnings():
             # Newer Pythons warn of forking beside threads; those of NumPy's BLAS survive it.
             warnings.filterwarnings("ignore", message=".*multi-threaded.*", category=DeprecationWarning)
             process.start()
         theirs.close()
-        self._employ(_Worker(process, ours))
+        self._assign(_Worker(process, ours))
 
-    def _employ(self, worker: _Worker) -> None:
+    def _assign(self, worker: _Worker) -> None:
         """Give a worker the next task."""
         if not self._waiting:
             self._idle.append(worker)
             return
         self._busy[worker] = self._waiting.popleft()
-        with suppress(OSError):  # of one that has died, which is noticed when its answer is read
+        with suppress(OSError):  # a worker that has died is noticed when its answer is read
             worker.pipe.send(self._busy[worker])
 
     def _end(self) -> None:
-        """End all workers: none of them has anything that is not known here."""
+        """Kill all workers: what they had to say has been read."""
         for worker in (*self._busy, *self._idle):
             worker.process.kill()
         for worker in (*self._busy, *self._idle):
@@ -162,17 +156,17 @@ class Crew:
             worker.pipe.close()
         self._busy, self._idle = {}, []
 
-    def _death(self, worker: _Worker) -> WorkerDiedError:
-        """What to say of a worker that died."""
-        worker.process.join(GLANCE_AT_PARENT)
+    def _death_of(self, worker: _Worker) -> WorkerDiedError:
+        """The error for a worker that died."""
+        worker.process.join(ENDING_SECONDS)
         worker.process.kill()
         worker.process.join()
         worker.pipe.close()
-        return WorkerDiedError(*_obituary(worker.process.exitcode))
+        return WorkerDiedError(*_cause_of_death(worker.process.exitcode))
 
 
-def _obituary(code: int) -> tuple[str, str]:
-    """Problem and hint of a worker that ended with an exit code; a negative one is a signal."""
+def _cause_of_death(code: int) -> tuple[str, str]:
+    """Problem and hint for the exit code of a worker; a negative one is a signal."""
     if code >= 0:
         return f"a worker process died: it exited with status {code}", "does a policy of yours end it?"
     try:
@@ -184,7 +178,7 @@ def _obituary(code: int) -> tuple[str, str]:
     elif name in CRASHES:
         hint = "compiled code crashed; if the policy is yours, --interpreted (interpreted=True) shows where"
     else:
-        hint = "somebody ended it; run it again"
+        hint = "it was ended from outside; run it again"
     return f"a worker process died: {name}", hint
 
 
@@ -192,54 +186,3 @@ def _stop_signals() -> list[signal.Signals]:
     """The signals that ask a program to stop; not all systems have them all."""
     names = ("SIGINT", "SIGTERM", "SIGHUP")
     return [getattr(signal, name) for name in names if hasattr(signal, name)]
-
-
-def _serve(work: Any, pipe: Any, parent: int, deaf: list[signal.Signals], prepare: Any) -> None:
-    """Be a worker."""
-    _follow(parent)
-    for signum in deaf:
-        signal.signal(signum, signal.SIG_IGN)
-    if prepare is not None:
-        prepare()
-    while (position := pipe.recv()) is not None:
-        try:
-            answer = True, work(position)
-        except BaseException as error:  # noqa: BLE001 - it is raised again in the parent
-            answer = False, (_portable(error), _Trace("".join(traceback.format_exception(error))))
-        try:
-            pipe.send(answer)
-        except (pickle.PicklingError, TypeError, AttributeError, ValueError) as error:
-            pipe.send((False, (ExecutionError(f"an outcome cannot be handed over: {error!s:.200}"), None)))
-
-
-def _portable(error: BaseException) -> BaseException:
-    """The error, or where that cannot travel between processes one that tells of it."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
-    except Exception:  # noqa: BLE001 - whatever a foreign class does when it is pickled
-        return ExecutionError(f"a task raised {type(error).__name__}: {error!s:.200}")
-    return error
-
-
-def _follow(parent: int) -> None:
-    """Have this process end when its parent does, even if that is killed."""
-    if not _told_by_the_kernel():
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    elif os.getppid() != parent:  # it died before we asked
-        os._exit(1)
-
-
-def _told_by_the_kernel() -> bool:
-    """Ask to be killed when the parent dies; whether the system can do that."""
-    if sys.platform != "linux":
-        return False
-    with suppress(OSError, AttributeError):
-        return bool(ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0)
-    return False
-
-
-def _watch(parent: int) -> None:
-    """Look at the parent now and then; compiled code does not keep this thread from it."""
-    while os.getppid() == parent:
-        time.sleep(GLANCE_AT_PARENT)
-    os._exit(1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from malleable import catalog
 from malleable.engine.compiling import code_size
 from malleable.engine.kernels.class_kernel import class_kernel
-from malleable.engine.machine import machine
+from malleable.engine.machines import machine
 from malleable.engine.rule_interface import ClassProgram
 from malleable.errors import MalleableError
 from malleable.model import paper_workload

@@ -1,7 +1,7 @@
 """Carry out tasks on all cores, telling what is running; Ctrl-C ends at once, not after the longest task.
 
-Unlike `malleable.execution.tasks`, nothing is handed in half done: a task counts when it is finished, and who
-finishes one writes it down. Workers can therefore simply be ended.
+Unlike those of `malleable.execution.spread`, tasks hand in nothing half done: one counts when it is finished,
+and is written down then. Workers can therefore simply be killed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from malleable.execution.worker_processes import Crew, WorkerDiedError, context
+from malleable.execution import WorkerDiedError, WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ class Report(NamedTuple):
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes if it goes on like this; None if nobody can know yet."""
+        """How long the rest takes if it goes on like this; None if it is too early to say."""
         return self.seconds * (self.total - self.done) / self.done if self.done > 0.0 else None
 
 
@@ -58,18 +58,20 @@ def carry_out(
 ) -> None:
     """Have `work` done on every task, in order; `keep(position, outcome)` is called here as each one ends."""
     started, total, done = time.monotonic(), sum(task.weight for task in tasks), 0.0
-    board = context().RawArray("b", len(tasks))
-    work_on = partial(_work, work, tasks, board)
+
+    def keep_and_count(position: int, outcome: Any) -> None:
+        nonlocal done
+        keep(position, outcome)
+        done += tasks[position].weight
+
+    def report() -> None:
+        if progress is not None:
+            running = tuple(tasks[position].label for position in pool.running)
+            progress(Report(stage, done, total, running, time.monotonic() - started))
+
     try:
-        with Crew(work_on, len(tasks), workers, prepare=_one_thread) as crew:
-            while crew.at_work:
-                for position, outcome in crew.finished():
-                    keep(position, outcome)
-                    board[position] = 0
-                    done += tasks[position].weight
-                if progress is not None:
-                    running = tuple(task.label for task, busy in zip(tasks, board, strict=True) if busy)
-                    progress(Report(stage, done, total, running, time.monotonic() - started))
+        with WorkerPool(partial(_work, work, tasks), len(tasks), workers, prepare=_one_thread) as pool:
+            pool.run(keep_and_count, report)
     except WorkerDiedError as death:
         hint = f"{death.hint}; the same command goes on from here"
         raise WorkerDiedError(death.problem, hint) from None
@@ -85,10 +87,9 @@ def _one_thread() -> None:
     threadpool_limits(1)
 
 
-def _work(work: Any, tasks: Sequence[Any], board: Any, position: int) -> Any:
+def _work(work: Any, tasks: Sequence[Any], position: int) -> Any:
     """Carry out one task in a worker; an error names it."""
     task = tasks[position]
-    board[position] = 1
     try:
         return work(task)
     except Exception as error:

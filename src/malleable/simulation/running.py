@@ -7,14 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from malleable.engine.enforcement import naming
-from malleable.engine.run import Outcome, Run
+from malleable.engine.engines import start_run
 from malleable.results import Result, Status, summarise
 from malleable.simulation.task import Task, program
-from malleable.sources.streams import stream
 from malleable.statistics import reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from malleable.engine.run import Outcome
 
 FIRST_STAGE = 1 << 17
 GROWTH = 1.5
@@ -31,19 +32,20 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
     precision, most = settings.precision, settings.most_jobs
     # A first stage that the warm-up fills would have nothing to say.
     aim = most if precision is None else min(most, max(FIRST_STAGE, 2 * (settings.warmup or 0)))
-    run = Run(
+    run = start_run(
+        task.engine,
         task.workload,
         task.cores,
         program(task.policy, task.workload, task.cores),
         jobs=aim,
-        source=stream(task.workload, task.seed),
+        source=task.source.stream(task.workload),
         name=task.label,
         interpreted=settings.interpreted,
         widths=settings.widths,
     )
     while True:
         run.extend(aim, None if progress is None else partial(_told, progress, aim))
-        if precision is None or run.jobs >= most or run.interrupted:
+        if precision is None or run.jobs >= most or run.interrupted or run.exhausted:
             break
         so_far = task_result(task, [run.outcome()])
         if reached(so_far.cost, precision):
@@ -66,7 +68,7 @@ def _enough(jobs: int, so_far: Result, precision: float) -> int:
 def task_result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
     """The result of the replications that there are; some are missing after Ctrl-C."""
     settings = task.settings
-    done = {task.seed + r: outcome for r, outcome in enumerate(outcomes) if usable(outcome, task)}
+    done = {settings.seed + r: outcome for r, outcome in enumerate(outcomes) if usable(outcome, task)}
     stopped = len(done) < len(outcomes) or any(outcome.interrupted for outcome in done.values())
     return summarise(
         [outcome.records for outcome in done.values()],

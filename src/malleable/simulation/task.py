@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
 from malleable.engine.enforcement import label, naming
+from malleable.engine.engines import DEFAULT_ENGINE
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
 from malleable.policies.base.allocate_each_event import allocate_each_event
 from malleable.simulation.checks import check_load, check_numbers, check_statistics
 from malleable.simulation.settings import Settings, default_jobs
+from malleable.sources import Drawn, Source
 
 if TYPE_CHECKING:
     from malleable.engine.rule_interface import ClassProgram, JobProgram
@@ -27,7 +29,8 @@ class Task:
     policy: Policy
     label: str
     settings: Settings
-    seed: int
+    source: Source
+    engine: str = DEFAULT_ENGINE
 
 
 def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
@@ -53,9 +56,9 @@ def checked_task(
     name = label(policy, chosen)
     with naming(chosen, name):
         program(chosen, described, n)
-    return Task(described, n, chosen, name, settings, settings.seed)
+    return Task(described, n, chosen, name, settings, Drawn(settings.seed))
 
 
 def replicated(task: Task) -> list[Task]:
-    """The task once for each replication, with seeds that follow one another."""
-    return [replace(task, seed=task.seed + r) for r in range(task.settings.replications)]
+    """The task once for each replication, each with jobs of its own."""
+    return [replace(task, source=task.source.replication(r)) for r in range(task.settings.replications)]

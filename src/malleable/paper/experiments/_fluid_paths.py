@@ -16,7 +16,7 @@ from malleable.contracts import Policy
 from malleable.engine.run import Run
 from malleable.model import Workload, paper_workload
 from malleable.simulation import program
-from malleable.sources.streams import ArrayStream, stream
+from malleable.sources import ArrayStream, stream
 from malleable.theory.attractor import trajectory
 from malleable.theory.fluid import Fluid
 from malleable.theory.meanfield import mean_field
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.contracts import FloatArray
-    from malleable.sources.streams import Stream
+    from malleable.sources import Stream
 
 POLICY = "wham"
 FINE = 3000

@@ -18,7 +18,7 @@ from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.results import Comparison, Result, summarise
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 from malleable.statistics.intervals import t_quantile
 from malleable.statistics.percentiles import LEVELS, quantiles
 

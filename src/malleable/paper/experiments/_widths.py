@@ -19,7 +19,7 @@ from malleable.engine.run import Run
 from malleable.model import paper_workload
 from malleable.results.class_result import interval
 from malleable.simulation import program
-from malleable.sources.streams import stream
+from malleable.sources import stream
 from malleable.statistics.intervals import Basis, Estimate, fit
 from malleable.theory.fluid import Fluid, price_gradients
 from malleable.theory.refined import fluctuations

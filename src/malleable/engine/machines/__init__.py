@@ -1,0 +1,33 @@
+"""The state of one run and its kernel: arrays that persist between calls, and grow when they must."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from malleable.engine.machines.base import Machine, Snapshot
+from malleable.engine.machines.class_machine import ClassMachine
+from malleable.engine.machines.job_machine import JobMachine
+from malleable.engine.rule_interface import ClassProgram
+
+if TYPE_CHECKING:
+    from malleable.engine.rule_interface import JobProgram
+    from malleable.model import Workload
+
+__all__ = ["ClassMachine", "JobMachine", "Machine", "Snapshot", "machine"]
+
+
+def machine(
+    workload: Workload,
+    cores: float,
+    program: ClassProgram | JobProgram,
+    *,
+    name: str = "",
+    interpreted: bool = False,
+    wide: bool = False,
+    log: int = 0,
+) -> Machine:
+    """The machine that a program runs on."""
+    options: dict[str, Any] = {"name": name, "interpreted": interpreted, "wide": wide, "log": log}
+    if isinstance(program, ClassProgram):
+        return ClassMachine(workload, cores, program, **options)
+    return JobMachine(workload, cores, program, **options)

@@ -1,0 +1,157 @@
+"""What all machines share: sums, histograms, a compiled rule, and how they are fed chunks of jobs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from malleable.engine.compiling import (
+    AS_ARGUMENT,
+    RAISED,
+    RuleAddress,
+    can_compile,
+    compile_rule,
+    compiled,
+    on_copies,
+)
+from malleable.engine.enforcement import refusal
+from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
+from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
+from malleable.engine.rule_interface import BINS, DONE, GROW, STOPPED
+from malleable.engine.speedup_table import encode
+from malleable.errors import PolicyError
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+    from malleable.sources.streams import Chunk
+
+FIRST_JOBS = 64
+"""Jobs that the arrays hold at first."""
+
+
+class Snapshot(NamedTuple):
+    """The state of a run at the last event that was simulated: a copy, which the run does not change."""
+
+    time: float
+    counts: FloatArray
+    """Jobs present, per class."""
+    cores_in_use: float
+
+    @property
+    def present(self) -> int:
+        """Jobs present, of all classes."""
+        return int(self.counts.sum())
+
+
+class Machine(ABC):
+    """A run in progress: feed it chunks, read off what happened since the last look."""
+
+    table: FloatArray
+    kernel: Any
+    entry: Any
+
+    def __init__(self, workload: Workload, cores: float, *, interpreted: bool, wide: bool, log: int) -> None:
+        m = len(workload.classes)
+        self.workload, self.cores = workload, float(cores)
+        self.interpreted = interpreted or not can_compile()
+        self.compiled = False
+        self.encoded = encode(workload.speedups, widest=max(float(cores), 2.0))
+        self.scalars = np.zeros(J.JOB_SCALARS)
+        self.integers = np.zeros(K.INTEGERS, dtype=np.int64)
+        self.counts = np.zeros(m)
+        self.sums = np.zeros((K.SUM_ROWS, m))
+        self.responses, self.slowdowns = np.zeros((m, BINS)), np.zeros((m, BINS))
+        self.widths = np.zeros((m, BINS if wide else 1))
+        self.log = np.full(log, np.nan)
+
+    def snapshot(self) -> Snapshot:
+        """The time reached, and what is on the machine then."""
+        return Snapshot(float(self.scalars[K.NOW]), self.counts.copy(), float(self.scalars[K.USED]))
+
+    def stop(self) -> None:
+        """Have a kernel that runs in another thread return at its next event."""
+        self.integers[K.STOP] = 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return bool(self.integers[K.STOP])
+
+    def feed(self, chunk: Chunk, first: int, last: int, *, drain: bool = False) -> int:
+        """Take jobs first..last of the chunk, then let the others finish if `drain`; how many were taken."""
+        self.integers[K.NEXT] = first
+        while True:
+            with np.errstate(all="ignore"):
+                status = self._call(chunk, last, int(drain))
+            if status == GROW:
+                self._grow()
+            elif status in {DONE, STOPPED}:
+                return int(self.integers[K.NEXT]) - first
+            else:
+                raise self._error(status)
+
+    def collect(self) -> tuple[FloatArray, FloatArray]:
+        """The sums by class and the scalars since the last call; both start again at zero."""
+        sums, scalars = self.sums.copy(), self.scalars[K.DURATION : K.EVENTS + 1].copy()
+        self.sums[:] = 0.0
+        self.scalars[K.DURATION : K.EVENTS + 1] = 0.0
+        return sums, scalars
+
+    @property
+    def events(self) -> int:
+        """Arrivals and departures since `collect` was last called."""
+        return int(self.scalars[K.EVENTS])
+
+    def open_histograms(self) -> tuple[FloatArray, FloatArray]:
+        """Departures by response time and by slowdown, per class, since `collect_histograms`."""
+        return self.responses.copy(), self.slowdowns.copy()
+
+    def collect_histograms(self) -> tuple[FloatArray, FloatArray]:
+        """The histograms since the last call; they start again at zero."""
+        taken = self.open_histograms()
+        self.responses[:] = 0.0
+        self.slowdowns[:] = 0.0
+        return taken
+
+    def width_histogram(self) -> FloatArray:
+        """Work by the number of cores that it was done on, per class; zeros unless `wide` was asked for."""
+        wide = self.widths.shape[1] == BINS
+        return self.widths.copy() if wide else np.zeros((len(self.widths), BINS))
+
+    def _set_rule(self, rule: Any, signature: Any, kernel_signature: Any, name: str) -> None:
+        """Compile the rule and the kernel, or take both as they are where that is wanted or must be."""
+        self.plain_rule = self.rule = rule
+        self.entry = on_copies(rule)
+        if not self.interpreted:
+            self.rule, self.compiled = compile_rule(rule, signature, name)
+        if self.compiled:
+            self.entry = RuleAddress(self.rule, signature)
+            self.kernel = compiled(self.kernel, kernel_signature(AS_ARGUMENT[signature]))
+
+    @abstractmethod
+    def _call(self, chunk: Chunk, last: int, drain: int) -> int: ...
+
+    @abstractmethod
+    def _grow(self) -> None: ...
+
+    @abstractmethod
+    def _asked(self) -> tuple[FloatArray, FloatArray]:
+        """What the rule was last asked about, and what it answered."""
+
+    @abstractmethod
+    def _shown_allocation(self) -> str: ...
+
+    def _error(self, status: int) -> PolicyError:
+        question, answer = self._asked()
+        if self.compiled and (answer == RAISED).any():
+            # What the exception was, compiled code cannot tell; the same rule, interpreted, can.
+            self.plain_rule(question, self.cores, self.table, answer)
+            return PolicyError("the policy raises an error when it is compiled, but not when interpreted")
+        counts = ", ".join(
+            f"{count:g} of {name}" for name, count in zip(self.workload.class_names, self.counts, strict=True)
+        )
+        place = f"at time {self.scalars[K.NOW]:.6g} with {counts}"
+        return refusal(status, self.cores, place, self._shown_allocation())
