@@ -35,10 +35,12 @@ def read_workload(
     source: Workload | str | Path, cores: float | None = None, load: float | None = None
 ) -> Workload:
     """The workload that `source` stands for, with its arrival rates scaled to `load` on `cores` if given."""
-    if cores is not None:
-        cores = checked_cores(cores)
-    workload = model.read_workload(source)
-    return workload if cores is None else workload.at(cores, load)
+    if cores is None:
+        if load is not None:
+            raise ParameterError("a load is the share of a number of cores", "give cores with it")
+        return model.read_workload(source)
+    cores = checked_cores(cores)
+    return model.read_workload(source).at(cores, load)
 
 
 def read_jobs(workload: Workload, source: str | Path) -> Jobs:
