@@ -1,11 +1,13 @@
-"""The walks of CONTRIBUTING are true: each passes its modules in the order of the list.
+"""The walks of CONTRIBUTING are true: each goes down its list, from the command to the last module.
 
-A walk is one command on a tiny example. What counts is the order in which modules are first entered by a
-call; a module of the list that is not entered, or entered before the one above it, makes the list wrong.
+A walk is one command on a tiny example. Every module of the list is entered, and only by calls from modules
+above it: a walk that turns back makes the list wrong. A function defined inside another one is a callback
+(progress), which is handed down and called from below; it is no step of the walk.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ TINY = ("paper", "--cores", "4", "--load", "0.25", "--jobs", "300", "--interpret
 COMMANDS = {
     "simulate": ("simulate", *TINY),
     "allocate": ("allocate", "paper", "--cores", "4", "--jobs", "jobs.csv"),
-    "paper --quick": ("paper", "--quick", "--only", "e01_speedups", "--workers", "1"),
+    "paper --quick": ("paper", "--quick", "--only", "e01_speedups", "--workers", "2"),
     "A function of yours": ("simulate", *TINY, "--policy", "mine.py:one_each"),
 }
 
@@ -38,14 +40,17 @@ def walks() -> dict[str, list[str]]:
     }
 
 
-def first_visits(*command: str) -> list[str]:
-    """The modules of ours that a command enters, in the order of their first calls."""
-    seen: dict[str, None] = {}
+def steps(modules: list[str], *command: str) -> set[tuple[str, str]]:
+    """Calls from one of the modules into another while a command runs; the first is called by no other."""
+    names = {f"malleable.{module.replace('/', '.')}": module for module in modules}
+    found: set[tuple[str, str]] = set()
 
     def enter(frame, event, _):
-        name = frame.f_globals.get("__name__", "")
-        if event == "call" and name.startswith("malleable.") and name not in seen and not imports(frame):
-            seen[name] = None
+        here = names.get(frame.f_globals.get("__name__", ""))
+        if event == "call" and here is not None and not frame.f_code.co_flags & inspect.CO_NESTED:
+            caller = _caller(frame, here, names)
+            if caller is not None:
+                found.add((caller, here))
 
     before = sys.getprofile()
     sys.setprofile(enter)
@@ -54,16 +59,19 @@ def first_visits(*command: str) -> list[str]:
     finally:
         sys.setprofile(before)
     assert done.status == 0, done.err
-    return [name.partition(".")[2].replace(".", "/") for name in seen]
+    return found
 
 
-def imports(frame) -> bool:
-    """Whether a call belongs to the import of a module of ours, such as the body of a class."""
+def _caller(frame, here: str, names: dict[str, str]) -> str | None:
+    """The module of the list that made a call, however far up; None in the import of a module."""
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_globals["__name__"].startswith("malleable."):
-            return True
+        module = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and module.startswith("malleable."):
+            return None
+        if names.get(module, here) != here:
+            return names[module]
         frame = frame.f_back
-    return False
+    return None
 
 
 def test_there_are_four_walks():
@@ -79,10 +87,13 @@ def test_there_are_four_walks():
 
 
 @pytest.mark.parametrize("title", COMMANDS)
-def test_a_walk_passes_its_modules_in_order(title, tmp_path, monkeypatch):
-    """The modules of the list are first entered in the order of the list."""
+def test_a_walk_goes_down_its_list(title, tmp_path, monkeypatch):
+    """Each module but the first is called, and only by modules above it."""
     monkeypatch.chdir(tmp_path)
     Path("jobs.csv").write_text("id,class,remaining\na,class-1,0.1\nb,class-2,0.5\n")
     Path("mine.py").write_text("def one_each(jobs, cores):\n    return [1.0] * len(jobs)\n")
-    visited, wanted = first_visits(*COMMANDS[title], "--json"), walks()[title]
-    assert [module for module in visited if module in wanted] == wanted
+    modules = walks()[title]
+    found = steps(modules, *COMMANDS[title], "--json")
+    assert {callee for _, callee in found} == set(modules[1:])
+    upwards = {(a, b) for a, b in found if modules.index(a) > modules.index(b)}
+    assert not upwards

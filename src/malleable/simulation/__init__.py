@@ -5,10 +5,10 @@ settings and seed, so results do not depend on the spreading.
 """
 
 from malleable.simulation.compare import compare as compare
+from malleable.simulation.program import program as program
 from malleable.simulation.running import run_task as run_task
 from malleable.simulation.settings import DEFAULT_JOBS as DEFAULT_JOBS
 from malleable.simulation.settings import Settings as Settings
 from malleable.simulation.settings import default_jobs as default_jobs
 from malleable.simulation.simulate import simulate as simulate
 from malleable.simulation.task import Task as Task
-from malleable.simulation.task import program as program

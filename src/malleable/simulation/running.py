@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeGuard
 from malleable.engine.enforcement import naming
 from malleable.engine.engines import start_run
 from malleable.results import Result, Status, summarise
-from malleable.simulation.task import Task, program
+from malleable.simulation.program import program
 from malleable.statistics import reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from malleable.engine.run import Outcome
+    from malleable.simulation.task import Task
 
 FIRST_STAGE = 1 << 17
 GROWTH = 1.5

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from malleable.contracts import Policy
 from malleable.engine.enforcement import label, naming
 from malleable.engine.engines import DEFAULT_ENGINE
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
-from malleable.policies.base.allocate_each_event import allocate_each_event
 from malleable.simulation.checks import check_load, check_numbers, check_statistics
+from malleable.simulation.program import program
 from malleable.simulation.settings import Settings, default_jobs
 from malleable.sources import Drawn, Source
-
-if TYPE_CHECKING:
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
 
 
 @dataclass(frozen=True)
@@ -31,11 +28,6 @@ class Task:
     settings: Settings
     source: Source
     engine: str = DEFAULT_ENGINE
-
-
-def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-    """The policy's own program, or one that asks its `allocate` at every event."""
-    return policy.program(workload, cores) or allocate_each_event(policy, workload)
 
 
 def checked_task(
