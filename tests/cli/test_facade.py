@@ -16,6 +16,7 @@ ALLOWED = {
     "malleable.results",  # what comes back, and whether it can be saved
     "malleable.catalog.families",  # names for --help, without importing anything
     "malleable.catalog.split_policies",  # what --policies means
+    "malleable.numerics.json_numbers",  # numbers as JSON can write them
     "malleable.__version__",
     "malleable.cli",
 }

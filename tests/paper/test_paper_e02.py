@@ -6,7 +6,8 @@ import pytest
 
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e02_converge as e02
-from malleable.paper.experiments._pools import best_planned, planned
+from malleable.paper.experiments.e02_converge.cells import BETAS, QUICK_CORES, QUICK_FIXED
+from malleable.paper.experiments.shared.pools import CANDIDATES, best_planned, planned
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
 
@@ -21,7 +22,7 @@ def findings(values):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e02, (QUICK, NORMAL, FULL))
 
 
@@ -54,7 +55,7 @@ def test_where_there_is_no_plan():
 
 def test_best_beta(values):
     """The search finds the least exact cost of all candidates, although it looks at few of them."""
-    every = [planned(64, beta, 0.25, 200) for beta in e02.CANDIDATES]
+    every = [planned(64, beta, 0.25, 200) for beta in CANDIDATES]
     least = min(row["cost"] for row in every if row["status"] == "stable")
     assert best_planned(64, 0.25, 200)["cost"] == least
     assert values["best-64"]["cost"] == least < values["exact-0.8"][1]["cost"]
@@ -71,7 +72,7 @@ def test_a_policy_that_stays_above_does_not_converge(values):
     """With EQUI's limit in WHAM's place its convergence fails."""
 
     def as_equi(v):
-        for n in e02.QUICK_CORES:
+        for n in QUICK_CORES:
             scaled(v[f"wham-{n}"]["results"]["wham"]["cost"], 1.1189)
 
     assert verdict(e02.findings(QUICK, broken(values, as_equi)), "WHAM's cost converges").holds is False
@@ -100,7 +101,7 @@ def test_a_slow_policy_is_not_faster(values):
     """If WHAM's gap were that of FW-CAM and more, it would not be called faster."""
 
     def slow(v):
-        for n in e02.QUICK_CORES:
+        for n in QUICK_CORES:
             cost = v[f"wham-{n}"]["results"]["wham"]["cost"]
             scaled(cost, 0.16 * (1.0 + 12.0 * n**-0.2) / cost["mean"])
 
@@ -111,8 +112,8 @@ def test_wrong_simulations_are_noticed(values):
     """A simulator off by a tenth disagrees with the exact costs; one below V* breaks the bound."""
 
     def off(v):
-        for beta in e02.BETAS:
-            for n in e02.QUICK_FIXED:
+        for beta in BETAS:
+            for n in QUICK_FIXED:
                 for result in v[f"fw-cam-{beta}-{n}"].get("results", {}).values():
                     scaled(result["cost"], 1.1)
 

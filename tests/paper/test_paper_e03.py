@@ -6,7 +6,8 @@ import pytest
 
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e03_others as e03
-from malleable.paper.experiments._chains import exact_cost
+from malleable.paper.experiments.e03_others.cells import QUICK_CORES
+from malleable.paper.experiments.e03_others.exact_costs import exact_cost
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
 
@@ -21,7 +22,7 @@ def findings(values):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e03, (QUICK, NORMAL, FULL))
 
 
@@ -93,11 +94,11 @@ def test_wrong_limits_are_noticed(values):
     """A WHAM that stays 10 % above V*, and an EQUI that comes down to it, turn their verdicts."""
 
     def above(v):
-        for n in e03.QUICK_CORES:
+        for n in QUICK_CORES:
             scaled(v[f"compared-{n}"]["results"]["wham"]["cost"], 1.1)
 
     def comes_down(v):
-        for n in e03.QUICK_CORES:
+        for n in QUICK_CORES:
             scaled(v[f"compared-{n}"]["differences"]["equi"], 4.0 / n)
 
     assert verdict(e03.findings(QUICK, broken(values, above)), "Simulated WHAM tends").holds is False

@@ -7,6 +7,7 @@ import pytest
 from malleable.model import paper_workload
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e04_fwcam as e04
+from malleable.paper.experiments.shared.pools import all_planned
 from malleable.theory.fw_cam import plan
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
@@ -27,7 +28,7 @@ def row(values, beta, cores):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e04, (QUICK, NORMAL, FULL))
 
 
@@ -54,8 +55,8 @@ def test_plans(values):
 def test_nobody_waits_where_that_is_taken_for_granted():
     """Where M/PH/c is left out because Erlang C is below 1e-12, M/PH/c gives less than 1e-12, too."""
     chosen = plan(paper_workload(1024), 1024.0, 0.9)
-    assert e04.all_planned([1024], 0.92, 0.25, 0)[0]["pools"][1]["waiting"] == 0.0
-    exact = e04.all_planned([1024], 0.92, 0.25, 200)[0]["pools"][1]
+    assert all_planned([1024], 0.92, 0.25, 0)[0]["pools"][1]["waiting"] == 0.0
+    exact = all_planned([1024], 0.92, 0.25, 200)[0]["pools"][1]
     assert exact["slots"] > chosen.slots[1]
     assert exact["waiting_probability"] < 1e-12
 

@@ -8,7 +8,8 @@ import pytest
 from malleable.engine.records import bin_edges
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e05_heavy_load as e05
-from malleable.paper.experiments._widths import Window, histograms, measured, share
+from malleable.paper.experiments.e05_heavy_load.cells import bounds, over_load
+from malleable.paper.experiments.shared.widths import Window, histograms, measured, share
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
 
 
@@ -23,7 +24,7 @@ def findings(values):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e05, (QUICK, NORMAL, FULL))
 
 
@@ -39,7 +40,7 @@ def test_all_verdicts_hold(findings):
 
 def test_bounds():
     """The paper's bound by hand; the sharper one is below it and leaves no cores over or under."""
-    rows = e05.bounds([0.8, 0.95])
+    rows = bounds([0.8, 0.95])
     found = {(row["load"], row["k0"]): row for row in rows}
     # Amdahl with a sequential fifth is the best: s(4) = 2.5, so 4 cores take 1.6 of core-time a unit.
     assert found[0.8, 4.0]["paper"] == pytest.approx(0.25 / 0.6)
@@ -100,7 +101,7 @@ def test_a_share_that_does_not_fall_is_not_confirmed(values):
     """With the same unclear share at every load nothing is decided."""
 
     def flat(v):
-        for n, load in e05._over_load(QUICK):
+        for n, load in over_load(QUICK):
             v[f"greedy-{n}-{load:.6f}"]["shares"][1] = {"mean": 0.1, "low": 0.0, "high": 0.2}
 
     assert verdict(e05.findings(QUICK, broken(values, flat)), "On 64 cores: GREEDY").holds is None

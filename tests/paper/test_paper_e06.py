@@ -11,8 +11,9 @@ from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e06_sizes as e06
-from malleable.paper.experiments._by_size import levelled, limit_ratio
-from malleable.paper.experiments._widths import predicted
+from malleable.paper.experiments.e06_sizes.cells import QUICK_ALONE, QUICK_MIXED
+from malleable.paper.experiments.e06_sizes.size_aware import levelled, limit_ratio
+from malleable.paper.experiments.shared.widths import predicted
 from malleable.policies.hesrpt import Hesrpt, shares
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
 
@@ -36,7 +37,7 @@ def widths(sizes, cores):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e06, (QUICK, NORMAL, FULL))
 
 
@@ -142,7 +143,7 @@ def test_a_rule_by_size_that_does_not_lose_is_noticed(values):
         assert verdict(e06.findings(QUICK, changed), "A-heSRPT, which goes").holds is holds
 
     def never(v):
-        for n in e06.QUICK_MIXED:
+        for n in QUICK_MIXED:
             set_difference(v[f"mixed-{n}"], "hesrpt", 1.0)
 
     assert verdict(e06.findings(QUICK, broken(values, never)), "A-heSRPT, which goes").holds is None
@@ -153,7 +154,7 @@ def test_another_limit_is_noticed(values):
     for ratio in (1.5, 1.0):
 
         def elsewhere(v, ratio=ratio):
-            for n in e06.QUICK_ALONE:
+            for n in QUICK_ALONE:
                 set_difference(v[f"levelled-{n}"], "levelled", ratio)
 
         found = e06.findings(QUICK, broken(values, elsewhere))

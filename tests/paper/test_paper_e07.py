@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from malleable.paper.contracts import FULL, NORMAL, QUICK
-from malleable.paper.experiments import _single_arm
 from malleable.paper.experiments import e07_whittle as e07
+from malleable.paper.experiments.e07_whittle import single_arm
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
@@ -27,7 +27,7 @@ def findings(values):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e07, (QUICK, NORMAL, FULL))
 
 
@@ -46,8 +46,8 @@ def test_verdicts(findings):
 @pytest.mark.parametrize("rent", [0.01, 0.0792672226826, 0.5, 3.0])
 def test_widths_by_looking_are_those_of_the_formulas(rent):
     """Closed forms of MODEL.md §1.1: c p/((1−p) l) and √(c(1−q)/(q l)), at least 1."""
-    power = _single_arm.cheapest_width(Power(0.5), 2.0, rent)
-    amdahl = _single_arm.cheapest_width(Amdahl(0.2), 1.0, rent)
+    power = single_arm.cheapest_width(Power(0.5), 2.0, rent)
+    amdahl = single_arm.cheapest_width(Amdahl(0.2), 1.0, rent)
     assert power == pytest.approx(max(1.0, 2.0 / rent), rel=1e-5)
     assert amdahl == pytest.approx(max(1.0, np.sqrt(4.0 / rent)), rel=1e-5)
 
@@ -103,8 +103,8 @@ def test_rising_actions_are_counted(monkeypatch):
         k[..., 7] = 0.5 * k[..., 8]
         return k
 
-    monkeypatch.setattr(_single_arm, "optimal_action", rises)
-    found = _single_arm.indexable({"kind": "power", "exponent": 0.5}, 1.0, [0.1], 5, 20)
+    monkeypatch.setattr(single_arm, "optimal_action", rises)
+    found = single_arm.indexable({"kind": "power", "exponent": 0.5}, 1.0, [0.1], 5, 20)
     assert found["falling"] == found["steps"] - 5
     assert found["worst_loss"] > 0.01
 

@@ -7,8 +7,9 @@ import pytest
 
 from malleable.contracts import Policy
 from malleable.paper.contracts import FULL, NORMAL, QUICK
-from malleable.paper.experiments import _fluid_paths
 from malleable.paper.experiments import e08_attractor as e08
+from malleable.paper.experiments.e08_attractor import fluid_paths
+from malleable.paper.experiments.e08_attractor.cells import CORES
 from malleable.theory.fluid import Fluid
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
 
@@ -27,7 +28,7 @@ def findings(values):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort."""
+    """Cells have names and arguments that files can hold, at every effort."""
     check_cells(e08, (QUICK, NORMAL, FULL))
 
 
@@ -135,7 +136,7 @@ def test_the_power_of_the_deviation_decides(power, holds, values):
     """Deviations that fall as another power of n than −1/2 are told."""
 
     def change(v):
-        for n in e08.CORES["quick"]:
+        for n in CORES["quick"]:
             v[f"system-0-{n}"]["deviations"] = [n**power * (1.0 + 0.01 * i) for i in range(4)]
 
     assert verdict(e08.findings(QUICK, broken(values, change)), FOLLOWS).holds is holds
@@ -145,7 +146,7 @@ def test_scattered_deviations_decide_nothing(values):
     """With an interval that reaches from −1/4 to −1 the verdict stays open."""
 
     def change(v):
-        for n in e08.CORES["quick"]:
+        for n in CORES["quick"]:
             v[f"system-0-{n}"]["deviations"] = [n**-0.5 * f for f in (0.3, 0.8, 1.2, 1.7)]
 
     assert verdict(e08.findings(QUICK, broken(values, change)), FOLLOWS).holds is None
@@ -153,10 +154,10 @@ def test_scattered_deviations_decide_nothing(values):
 
 def test_the_crowd_is_there_at_time_0():
     """A path starts with as many jobs of each class as the start says, and in time with the system."""
-    workload = _fluid_paths.laws("phase type", 512, 0.25)
+    workload = fluid_paths.laws("phase type", 512, 0.25)
     fluid = Fluid(workload, Policy.of("wham"), 512.0)
     crowd = np.array([51.0, 154.0, 51.0, 51.0])
-    times, jobs = _fluid_paths._path(workload, fluid, 512, crowd, 1.0, 3)
+    times, jobs = fluid_paths._path(workload, fluid, 512, crowd, 1.0, 3)
     assert times[0] == 0.0
     assert jobs[0].tolist() == [51.0, 205.0, 51.0]
     assert (np.diff(times) >= 0.0).all()

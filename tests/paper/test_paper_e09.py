@@ -7,13 +7,14 @@ import pytest
 from malleable.model import paper_workload
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e09_rivals as e09
-from malleable.paper.experiments._rivals import POLICIES
+from malleable.paper.experiments.e09_rivals.cells import limits
+from malleable.paper.experiments.e09_rivals.readings import POLICIES
 from malleable.paper.simulation_cells import compared
 from malleable.policies.base.rooftop import parallelism
 from support.paper_checks import broken, check_cells, check_findings, verdict
 from support.paper_numbers import comparison
 
-KNOWN = e09.limits()
+KNOWN = limits()
 LOWEST = KNOWN["bound"]
 JOB_RULES = ("knee", "hesrpt", "lpf", "pollux", "sia", "greedy:weight=c/x", "hell")
 START = {p: f"{name} is not" for p, (name, _) in POLICIES.items()}
@@ -37,7 +38,7 @@ def made_up(margins=None, unstable=(), half=1e-5):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
     check_cells(e09, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e09.cells(effort):

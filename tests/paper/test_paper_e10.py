@@ -10,7 +10,10 @@ import pytest
 from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.paper.contracts import EFFORTS, NORMAL, QUICK
-from malleable.paper.experiments import _optimality, e10_optimality_gap
+from malleable.paper.experiments import e10_optimality_gap
+from malleable.paper.experiments.e10_optimality_gap import optimality
+from malleable.paper.experiments.e10_optimality_gap.cells import WORKLOADS
+from malleable.paper.experiments.shared.exponential import exponential
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from malleable.theory.relaxed import bound
@@ -54,7 +57,7 @@ def test_findings_are_well_formed():
 )
 def test_costs_agree_with_the_exact_chain(name, cores, load, limit):
     """Short, charged chains give what long ones give: EQUI and WHAM cost what `theory.markov_chain` says."""
-    document = e10_optimality_gap.WORKLOADS[name][1]
+    document = WORKLOADS[name][1]
     value = values()[f"gap-{name}-{cores}-{load:g}"]
     for policy in ("equi", "wham"):
         exact = exact_cost(document, cores, load, policy, limit)
@@ -76,19 +79,19 @@ def test_the_discounted_policy_joins_when_there_is_one(monkeypatch):
 
 def test_workloads_are_what_they_say():
     """Exponential sizes of the paper's means; short and long jobs share the load evenly."""
-    three = Workload.from_dict(_optimality.exponential())
+    three = Workload.from_dict(exponential())
     assert three.mean_sizes == pytest.approx([1 / 5, 5 / 9, 1 / 3])
     assert {c.size.kind for c in three.classes} == {"exponential"}
     assert three.holding_costs.tolist() == [1.0, 2.0, 1.0]
-    pair = Workload.from_dict(_optimality.short_and_long())
+    pair = Workload.from_dict(optimality.short_and_long())
     assert pair.loads[0] == pytest.approx(pair.loads[1])
-    assert len(Workload.from_dict(_optimality.exponential("class-1", "class-2")).classes) == 2
+    assert len(Workload.from_dict(exponential("class-1", "class-2")).classes) == 2
 
 
 def test_whole_cores_are_compared_with_whole_cores():
     """Where whole cores are asked for, their optimum is dearer than the other, and WHAM's dearer still."""
-    document = e10_optimality_gap.WORKLOADS["two"][1]
-    value = _optimality.gaps(document, 4, 0.5, policies=["wham"], whole=["wham-integer"], max_states=5000)
+    document = WORKLOADS["two"][1]
+    value = optimality.gaps(document, 4, 0.5, policies=["wham"], whole=["wham-integer"], max_states=5000)
     whole = value["whole"]
     assert value["real"]["optimum"] < whole["optimum"] < whole["policies"]["wham-integer"]["cost"]
     assert whole["policies"]["wham-integer"]["cost"] == pytest.approx(

@@ -9,8 +9,9 @@ from scipy.integrate import quad
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.contracts import FULL, NORMAL, QUICK
-from malleable.paper.experiments import _settings, _wrong_information
 from malleable.paper.experiments import e12_robustness as e12
+from malleable.paper.experiments.e12_robustness import settings, wrong_information
+from malleable.paper.experiments.e12_robustness.cells import SIZE_CORES
 from malleable.paper.simulation_cells import compared
 from malleable.policies.wham import Wham
 from malleable.theory.relaxed import bound
@@ -32,9 +33,9 @@ def made_up(effort=NORMAL):
         if cell.work is compared:
             others = {p: 1.01 * cost if p == "wham-integer" else 1.05 * cost for p in asked["policies"][1:]}
             values[cell.key] = comparison({"wham": cost, **others}, bound=LOWEST)
-        elif cell.work is _wrong_information.misled_runs:
+        elif cell.work is wrong_information.misled_runs:
             values[cell.key] = comparison({"wham": cost, **dict.fromkeys(asked["policies"], 1.01 * cost)})
-        elif cell.work is _settings.predicted:
+        elif cell.work is settings.predicted:
             values[cell.key] = {p: {"cost": cost, "limit": LOWEST} for p in asked["policies"]}
         else:
             values[cell.key] = cell.work(**asked)
@@ -42,7 +43,7 @@ def made_up(effort=NORMAL):
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
     check_cells(e12, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e12.cells(effort):
@@ -88,7 +89,7 @@ def test_sizes_for_which_wham_does_not_converge_are_told():
     """A cost that stays 3 % above V* for bounded Pareto sizes turns that verdict, and only that."""
 
     def spoil(v):
-        for n in e12.SIZE_CORES:
+        for n in SIZE_CORES:
             for key in ("mean", "low", "high"):
                 v[f"sizes-1-{n}"]["results"]["wham"]["cost"][key] += 0.03 * LOWEST
 
@@ -152,12 +153,12 @@ def test_bounds_over_the_load(load, value):
 def test_arrivals_and_sizes_have_the_moments_they_should():
     """Rates and means are the paper's; the variability is what was asked for."""
     paper = paper_workload()
-    for scv in _settings.SCVS:
-        made = Workload.from_dict(_settings.with_arrivals(scv))
+    for scv in settings.SCVS:
+        made = Workload.from_dict(settings.with_arrivals(scv))
         assert made.rates == pytest.approx(paper.rates)
         assert [c.arrivals.interval.scv for c in made.classes] == pytest.approx([scv] * 3)
     for name, scv in (("lognormal", 4.0), ("bounded Pareto", 9.8848)):
-        made = Workload.from_dict(_settings.with_sizes(name))
+        made = Workload.from_dict(settings.with_sizes(name))
         assert made.mean_sizes == pytest.approx(paper.mean_sizes)
         assert [c.size.scv for c in made.classes] == pytest.approx([scv] * 3, rel=1e-4)
 
@@ -165,7 +166,7 @@ def test_arrivals_and_sizes_have_the_moments_they_should():
 @pytest.mark.parametrize("scv", [0.0, 4.0])
 def test_predictions_are_those_of_the_model(scv):
     """MODEL.md §6: coefficient .944270 + .480893·SCV."""
-    found = _settings.predicted(_settings.with_arrivals(scv), ["wham"], 256, 0.25)["wham"]
+    found = settings.predicted(settings.with_arrivals(scv), ["wham"], 256, 0.25)["wham"]
     assert found["limit"] == pytest.approx(LOWEST, rel=1e-9)
     assert 256 * (found["cost"] - LOWEST) == pytest.approx(0.944270 + 0.480893 * scv, abs=2e-6)
 
@@ -179,10 +180,10 @@ def test_a_misled_wham_shares_by_what_it_believes():
     document["classes"][1]["speedup"]["exponent"] = 0.4
     document["classes"][2]["speedup"]["sequential"] = 0.16
     believed = Jobs.of(Workload.from_dict(document), jobs.class_index, jobs.remaining)
-    found = _wrong_information.Misled((1.2, 0.8, 0.8)).allocate(jobs, 64).cores
+    found = wrong_information.Misled((1.2, 0.8, 0.8)).allocate(jobs, 64).cores
     assert found == pytest.approx(Wham().allocate(believed, 64).cores)
     assert np.abs(found - Wham().allocate(jobs, 64).cores).max() > 1.0
-    right = _wrong_information.misled_runs(
+    right = wrong_information.misled_runs(
         {"right": {"factors": [1.0, 1.0, 1.0]}}, 64, 0.25, jobs=2_000, seed=1
     )
     assert right["differences"]["right"]["mean"] == 0.0
@@ -191,10 +192,10 @@ def test_a_misled_wham_shares_by_what_it_believes():
 def test_limits_of_a_misled_wham():
     """With right parameters the limit is V*; with wrong ones the simulation on 2048 cores is near it."""
     workload = paper_workload(2048, 0.25)
-    assert _wrong_information.misled_limit(workload, 2048, (1.0, 1.0, 1.0)) == pytest.approx(LOWEST, rel=1e-9)
+    assert wrong_information.misled_limit(workload, 2048, (1.0, 1.0, 1.0)) == pytest.approx(LOWEST, rel=1e-9)
     factors = (0.8, 1.2, 1.2)
-    limit = _wrong_information.misled_limit(workload, 2048, factors)
-    run = _wrong_information.misled_runs(
+    limit = wrong_information.misled_limit(workload, 2048, factors)
+    run = wrong_information.misled_runs(
         {"wrong": {"factors": list(factors)}}, 2048, 0.25, jobs=120_000, seed=1
     )
     assert limit / LOWEST - 1.0 == pytest.approx(0.01575, abs=1e-5)
@@ -205,16 +206,16 @@ def test_limits_of_a_misled_wham():
 def test_expected_remaining_sizes(done):
     """E[X − a | X > a] of the paper's class 2, by integrating its tail; 1/μ for exponential sizes."""
     workload = paper_workload(64, 0.8)
-    table = _wrong_information.Blind().prepare(workload, 64.0)
+    table = wrong_information.Blind().prepare(workload, 64.0)
     start = int(table[1]) + 3 * 3
 
     def tail(x):
         return 0.5 * np.exp(-x) + 0.5 * np.exp(-9.0 * x)
 
     exact = quad(tail, done, np.inf)[0] / tail(done) if done < 10.0 else 1.0
-    assert _wrong_information.expected_remaining(table, start, 1, done) == pytest.approx(exact, rel=1e-7)
-    assert _wrong_information.expected_remaining(table, start, 0, done) == pytest.approx(0.2)
-    assert _wrong_information.expected_remaining(table, start, 2, done) == pytest.approx(1.0 / 3.0)
+    assert wrong_information.expected_remaining(table, start, 1, done) == pytest.approx(exact, rel=1e-7)
+    assert wrong_information.expected_remaining(table, start, 0, done) == pytest.approx(0.2)
+    assert wrong_information.expected_remaining(table, start, 2, done) == pytest.approx(1.0 / 3.0)
 
 
 def test_without_sizes_one_core_serves_by_c_mu():
@@ -232,7 +233,7 @@ def test_without_sizes_one_core_serves_by_c_mu():
     ]
     workload = {"name": "two", "classes": classes}
     load = rates[0] / mu[0] + rates[1] / mu[1]
-    run = _wrong_information.misled_runs({"blind": {}}, 1, load, workload=workload, jobs=400_000, seed=2)
+    run = wrong_information.misled_runs({"blind": {}}, 1, load, workload=workload, jobs=400_000, seed=2)
     a, b = (c["response_time"] for c in run["results"]["blind"]["classes"])
     # Class b goes first: 3·0.8 > 1·1.
     first, both = rates[1] / mu[1], load

@@ -9,7 +9,8 @@ import pytest
 
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e13_tails as e13
-from malleable.paper.experiments._tails import tails
+from malleable.paper.experiments.e13_tails.readings import CLASSES
+from malleable.paper.experiments.e13_tails.tails import tails
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
 from support.paper_numbers import interval, result
 
@@ -25,7 +26,7 @@ def made_up():
     """Values of all cells at normal effort: everybody 10 % dearer and slower than WHAM."""
 
     def entries(level):
-        return {c: [interval(level * (1 + i), 0.01) for i in range(3)] for c in e13.CLASSES}
+        return {c: [interval(level * (1 + i), 0.01) for i in range(3)] for c in CLASSES}
 
     values = {}
     for cell in e13.cells(NORMAL):
@@ -39,7 +40,7 @@ def made_up():
 
 
 def test_cells():
-    """Cells have names and arguments that a notebook can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
     check_cells(e13, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e13.cells(effort):
@@ -84,10 +85,10 @@ def test_a_policy_with_shorter_tails_is_told():
 
         return verdict(e13.findings(NORMAL, broken(made_up(), spoil)), TAILS)
 
-    assert shorter(e13.CLASSES).holds is False
-    assert "shorter in all: EQUI" in shorter(e13.CLASSES).measured
-    assert shorter(e13.CLASSES[:2]).holds is True
-    assert shorter(e13.CLASSES, half=0.1).holds is None
+    assert shorter(CLASSES).holds is False
+    assert "shorter in all: EQUI" in shorter(CLASSES).measured
+    assert shorter(CLASSES[:2]).holds is True
+    assert shorter(CLASSES, half=0.1).holds is None
 
 
 def test_unstable_policies_are_not_compared():
@@ -96,7 +97,7 @@ def test_unstable_policies_are_not_compared():
     def spoil(v):
         v["hell-0.25"]["result"]["stable"] = False
         v["hell-0.25"]["difference"] = interval(-0.1, 0.001)
-        for c in e13.CLASSES:
+        for c in CLASSES:
             v["hell-0.25"]["apart"]["response"][c][-1] = interval(-1.0, 0.01)
 
     findings = e13.findings(NORMAL, broken(made_up(), spoil))
@@ -128,7 +129,7 @@ def test_differences_are_paired(values):
     same = tails("greedy:weight=1", 64, 0.25, jobs=400, batches=3, seed=5)
     other = tails("greedy", 64, 0.25, jobs=400, batches=3, seed=5)
     assert same["apart"] == other["apart"]
-    for c in e13.CLASSES:
+    for c in CLASSES:
         for i in range(3):
             entry = values["greedy-0.25"]["apart"]["response"][c][i]
             ours = values["wham-0.25"]["response"][c][i]["mean"]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from malleable.paper.contracts import failed
-from malleable.paper.experiments import _evidence as ev
+from malleable.paper.experiments.shared import evidence as ev
+from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate, t_quantile
 
 RESULT = {"batches": 40, "control_variates": {"number": 6}, "confidence": 0.95}
@@ -93,4 +94,4 @@ def test_failed():
     assert failed(None)
     assert failed({"error": "infeasible"})
     assert not failed({"results": {}})
-    assert isnan(ev.estimate({"mean": None, "low": None, "high": None}).mean)
+    assert isnan(read_interval({"mean": None, "low": None, "high": None}).mean)

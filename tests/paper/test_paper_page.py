@@ -415,12 +415,11 @@ def test_full_and_read_only_disks(tmp_path, problem):
     """A full or read-only disk is one clear line before anything is computed; no half of a file is left."""
     log, out = paper_fakes.write(tmp_path, "e01_first"), tmp_path / "out"
 
-    def refuse(path, content):
-        with path.open("wb") as file:
-            file.write(content[:10])
+    def refuse(path, target):  # a file that came out short, on its way into place
+        os.truncate(path, 10)
         raise OSError(problem, os.strerror(problem))
 
-    broken = mock.patch.object(Path, "write_bytes", refuse)
+    broken = mock.patch.object(Path, "replace", refuse)
     with paper_fakes.used(tmp_path), broken, pytest.raises(OutputError) as caught:
         reproduce(out, QUICK)
     assert os.strerror(problem) in caught.value.sentence
@@ -435,15 +434,15 @@ def test_disk_full_on_the_way(tmp_path, stage):
     """A disk that fills up later is the same clear error, in workers too; what is written is kept."""
     out = tmp_path / "out"
     paper_fakes.write(tmp_path, "e01_first")
-    real = Path.write_bytes
+    real = Path.replace
 
-    def full(path, content):
+    def full(path, target):
         if stage in path.as_posix():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(path, content)
+        return real(path, target)
 
     with paper_fakes.used(tmp_path):
-        with mock.patch.object(Path, "write_bytes", full), pytest.raises(OutputError, match="No space left"):
+        with mock.patch.object(Path, "replace", full), pytest.raises(OutputError, match="No space left"):
             reproduce(out, QUICK)
         assert not [name for name in state(out) if Path(name).name.startswith(".")]
         assert reproduce(out, QUICK).page.exists()

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from malleable import plots
 from malleable.errors import ExecutionError
-from malleable.paper.contracts import Axis, Figure, Grid, Panel, Series
-from malleable.plots import _layout, _look, _paper, _traces
+from malleable.plots import _layout, _paper, _screen_panel, _style
+from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 from support import paper_samples as samples
 
 TESTS = Path(__file__).parents[1]
@@ -267,7 +267,7 @@ def test_heat(screens):
     assert first["z"][3][0] is None
     colours = made["layout"]["coloraxis"]
     assert (colours["cmin"] + colours["cmax"]) / 2.0 == pytest.approx(1.0)
-    assert colours["colorscale"][3] == [0.5, _look.DIVERGING[3]]
+    assert colours["colorscale"][3] == [0.5, _style.DIVERGING[3]]
     assert made["layout"]["coloraxis2"]["cmax"] == 2.0
     assert len(first["text"][0]) == len(samples.CORES)
     assert second.get("text") is None
@@ -290,7 +290,7 @@ def test_legend_names_each_once(screens):
     for figure in samples.FIGURES:
         names = [t["name"] for t in screens[figure.name]["data"] if t.get("showlegend")]
         assert len(names) == len(set(names))
-        assert {_traces.in_lines(s.name) for p in figure.panels for s in p.series} <= set(names)
+        assert {_screen_panel.in_lines(s.name) for p in figure.panels for s in p.series} <= set(names)
 
 
 def test_texts_are_shown_as_they_are(screens):
@@ -356,7 +356,7 @@ def lab(colour: str, blindness) -> np.ndarray:
 @pytest.mark.parametrize("blindness", BLINDNESS)
 def test_colours_can_be_told_apart(blindness):
     """The first six colours differ for everybody, and all stand out from white and from a dark page."""
-    seen = [lab(colour, BLINDNESS[blindness]) for colour in _look.PALETTE]
+    seen = [lab(colour, BLINDNESS[blindness]) for colour in _style.PALETTE]
     assert min(np.linalg.norm(a - b) for a, b in combinations(seen[:6], 2)) > 10.0
     for page in ("#FFFFFF", "#14171A"):
         assert min(abs(a[0] - lab(page, BLINDNESS[blindness])[0]) for a in seen) > 20.0
@@ -368,13 +368,13 @@ def test_same_name_same_colour():
         Panel(Axis("x"), Axis("y"), (Series("b", (0,), (0,), colour=0), Series("a", (0,), (0,)))),
         Panel(Axis("x"), Axis("y"), (Series("a", (0,), (0,)), Series("c", (0,), (0,)))),
     )
-    looks = _look.looks(Figure("f", "F", "", panels))
-    assert [looks[name].colour for name in "bac"] == list(_look.PALETTE[:3])
+    looks = _style.looks(Figure("f", "F", "", panels))
+    assert [looks[name].colour for name in "bac"] == list(_style.PALETTE[:3])
 
 
 def test_many_series_differ():
     """Twice as many series as colours still differ in dash or colour."""
-    looks = [_look.look(number) for number in range(16)]
+    looks = [_style.look(number) for number in range(16)]
     assert len({(look.colour, look.second) for look in looks}) == 16
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from malleable import Jobs, paper_workload
 from malleable.model import Workload
-from malleable.paper.experiments._discounted import WORKLOADS
+from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.wham import Wham
 from malleable.policies.wham_discounted import WhamDiscounted, outlook
 from malleable.theory.relaxed import bound

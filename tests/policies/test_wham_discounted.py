@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from malleable import Jobs, compare
 from malleable.contracts import Policy
 from malleable.model import Workload, paper_workload
-from malleable.paper.experiments._discounted import WORKLOADS, random_setting
+from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS, random_setting
 from malleable.policies.wham import Wham
 from malleable.policies.wham_discounted import WhamDiscounted, outlook
 from support.strategies import permuted

@@ -11,7 +11,7 @@ from malleable.paper.contracts import QUICK
 
 
 def computed(module, effort=QUICK, only=None):
-    """Values of the cells as the notebook would hold them; `only` keeps keys that it is true for."""
+    """Values of the cells as files hold them; `only` keeps keys that it is true for."""
     values = {}
     for cell in module.cells(effort):
         if only is None or only(cell.key):

@@ -19,7 +19,8 @@ SOURCE = '''
 """A tiny experiment."""
 import math, os, pathlib, time
 from malleable.errors import InfeasibleError
-from malleable.paper.contracts import Axis, Cell, Figure, Findings, Panel, Series, Table, Verdict
+from malleable.paper.contracts import Cell, Findings, Table, Verdict
+from malleable.plots.figures import Axis, Figure, Panel, Series
 
 NAME = __name__.rpartition(".")[2]
 LOG = pathlib.Path({log!r})

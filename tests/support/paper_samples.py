@@ -6,17 +6,9 @@ import math
 
 import numpy as np
 
-from malleable.paper.contracts import (
-    Axis,
-    Figure,
-    Findings,
-    Grid,
-    Panel,
-    Series,
-    Table,
-    Verdict,
-)
+from malleable.paper.contracts import Findings, Table, Verdict
 from malleable.paper.write import Chapter
+from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 NAN = math.nan
 CORES = (4, 8, 16, 32, 64, 128, 256, 512)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from malleable.cli._streams import in_encoding, silence
+from malleable.numerics.json_numbers import finite
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,17 +85,6 @@ def scale(cores: str, load: str | None) -> tuple[float, float | None]:
 def print_json(document: Any) -> None:
     """One JSON document on stdout; numbers that JSON cannot write become null."""
     typer.echo(json.dumps(finite(document), indent=2))
-
-
-def finite(document: Any) -> Any:
-    """The document with infinities and NaN replaced by None and NumPy numbers by Python's."""
-    if isinstance(document, dict):
-        return {key: finite(value) for key, value in document.items()}
-    if isinstance(document, list | tuple):
-        return [finite(value) for value in document]
-    if hasattr(document, "tolist"):
-        return finite(document.tolist())
-    return None if isinstance(document, float) and not math.isfinite(document) else document
 
 
 def say(text: str) -> None:

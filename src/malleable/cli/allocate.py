@@ -15,11 +15,11 @@ from malleable.cli._shared import (
     PolicyOption,
     WorkloadArgument,
     console,
-    finite,
     scale,
     show,
     table,
 )
+from malleable.numerics.json_numbers import finite
 
 if TYPE_CHECKING:
     from malleable.contracts import Allocation

@@ -122,7 +122,7 @@ def _first_private(places: tuple[Path, ...]) -> Path | None:
 
 
 def private(place: Path) -> bool:
-    """Whether the folder is there, or can be made, is ours, and nobody else can write to it."""
+    """Whether the folder exists or can be made, belongs to us, and no one else can write to it."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.mkdir(mode=0o700, exist_ok=True)

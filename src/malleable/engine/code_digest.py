@@ -69,7 +69,7 @@ def _pieces(value: Any, seen: dict[int, int]) -> Iterator[bytes]:
 
 
 def _function(function: FunctionType, seen: dict[int, int]) -> Iterator[bytes]:
-    """A function: its code, and what its code refers to; a second time only which one it was."""
+    """A function: its code, and what its code refers to; where it occurs again, only which one it is."""
     if id(function) in seen:
         yield repr(seen[id(function)]).encode()
         return

@@ -72,7 +72,7 @@ def can_compile() -> bool:
 def compiled(function: Callable[..., Any], signature: Any) -> Any:
     """Machine code of `function` for one signature, from the cache where possible.
 
-    What is not ours may change while the process runs (a global, a helper), so it is looked at each time.
+    A user's function may change while the process runs (a global, a helper): its content is read each time.
     """
     function = _plain(function)
     if not isinstance(function, python_types.FunctionType):
@@ -130,14 +130,14 @@ def guarded(rule: Any) -> Callable[..., None]:
     def guard(jobs: Any, cores: float, table: Any, out: Any) -> None:
         try:
             rule(jobs.copy(), cores, table, out)
-        except Exception:  # noqa: BLE001 - whatever it is, Python raises it again (see `machine`)
+        except Exception:  # noqa: BLE001 - whatever it is, Python raises it again (see `machines`)
             out[:] = RAISED
 
     return guard
 
 
 def on_copies(rule: Callable[..., None]) -> Callable[..., None]:
-    """The same for a rule that runs interpreted, where exceptions need no help; ours are as they are."""
+    """The same for a rule that runs interpreted, whose exceptions pass by themselves; ours need no copy."""
     if is_ours(rule):
         return rule
 
@@ -186,7 +186,7 @@ def _helper(function: Callable[..., Any]) -> Any:
 
 
 def _unwrapped(function: Any) -> dict[str, Any]:
-    # Nobody calls helpers from Python or by address, and what it takes to do so takes time to compile.
+    # Helpers are not called from Python or by address; wrappers for that would take time to compile.
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     if getattr(function, "inlined", False):
         options["inline"] = "always"

@@ -67,7 +67,7 @@ def shown(widths: FloatArray) -> str:
 
 
 def one_each(proposed: Any, jobs: int) -> FloatArray:
-    """The proposal as an array of one number a job; anything else is an error, never stretched to fit."""
+    """The proposal as an array of one number per job; anything else is an error, never stretched to fit."""
     try:
         widths = np.asarray(proposed)
     except ValueError:  # rows of different lengths
@@ -78,7 +78,7 @@ def one_each(proposed: Any, jobs: int) -> FloatArray:
         count = _counted(len(widths), "number") if widths.ndim == 1 else f"an array of shape {widths.shape}"
     else:
         return widths.astype(float, copy=False)
-    raise PolicyError(f"the policy returned {count} for {_counted(jobs, 'job')}", "return one number a job")
+    raise PolicyError(f"the policy returned {count} for {_counted(jobs, 'job')}", "return one number per job")
 
 
 def enforce(proposed: Any, jobs: int, cores: float, *, integer: bool = False) -> FloatArray:
@@ -125,7 +125,7 @@ def label(given: Any, policy: Any) -> str:
 
 @contextmanager
 def naming(policy: Any, name: str) -> Iterator[None]:
-    """Have errors name the policy; what a user's own policy raises is shown to them as it was raised."""
+    """Have errors name the policy; what a user's own policy raises becomes a `PolicyRaisedError`."""
     try:
         yield
     except PolicyError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 POLL_SECONDS = 0.1
-"""Time between two looks at work that goes on."""
+"""Seconds between two looks at work that goes on, in a thread or in other processes."""
 
 
 def run_interruptibly(

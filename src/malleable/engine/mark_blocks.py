@@ -10,9 +10,9 @@ For some jobs this is an insertion into a sorted array, for a million a B-tree o
 log N jobs at every departure, along a path that no processor can guess.
 
 `cells` holds pairs (mark, place) by block and position; a place is a row of `jobs`, which does not move while
-the job lives. `fill` counts the jobs of a block, except of a first one, whose end is `NEXT`. Jobs with equal
-marks stand in order of their names. Arrays are flat, with rows of constant
-length where that can be: the kernel has more of them than a processor has registers.
+the job lives. `fill` counts the jobs of every block but the first, whose end is `NEXT`. Jobs with equal marks
+stand in order of their names. Arrays are flat, with rows of constant length where that can be: the kernel has
+more arrays than a processor has registers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from malleable.engine.rule_interface import inlined
 # A row of `jobs`.
 ARRIVAL, WORK, NAME, KIND = range(4)
 JOB_BITS = 2
-# A row of `shelf`, one a class: where the first block stands in the ring and starts in `cells`, the cell of
+# A row of `shelf`, one per class: where the first block stands in the ring and starts in `cells`, the cell of
 # the next job to finish (before the start if there is none), blocks, jobs; jobs that wait, their head; slots.
 FRONT, START, NEXT, BLOCKS, LENGTH, QUEUED, HEAD, SLOTS = range(8)
 SHELF_BITS = 3
 
 INDEX_MASK = (1 << 40) - 1
-"""An index `& INDEX_MASK` is seen not to be negative: compiled code does not ask where it counts from."""
+"""An index `& INDEX_MASK` is visibly not negative: compiled code need not test for counting from the end."""
 
 
 @inlined

@@ -1,6 +1,6 @@
 """Ask the memory for what will be needed soon; uncompiled code does nothing.
 
-With a million jobs the next one to leave is somewhere in tens of megabytes. The kernel knows who it is some
+With a million jobs the next one to leave is somewhere in tens of megabytes. The kernel knows which it is some
 events ahead, so it asks early and goes on.
 """
 

@@ -24,7 +24,7 @@ def inlined(function: Function) -> Function:
 class ClassProgram(NamedTuple):
     """A policy that looks at class counts alone: shapes 1 (class rule) and 2 (pools).
 
-    `rule(counts, cores, table, out)` writes cores per job of each class while everybody can be served;
+    `rule(counts, cores, table, out)` writes cores per job of each class while all jobs can be served;
     `discipline` says what happens otherwise. Pools have constant widths, so their rule is called once.
     """
 
@@ -47,7 +47,7 @@ class JobProgram(NamedTuple):
     pause: float = 0.0
 
 
-# Columns of the job array that a job rule sees: one row a job, earliest arrival first.
+# Columns of the job array that a job rule sees: one row per job, earliest arrival first.
 CLASS = 0
 """Position of the job's class in the workload."""
 REMAINING = 1
@@ -68,7 +68,7 @@ COLUMNS = 8
 
 # What happens to jobs beyond those that a class rule can serve.
 SHARE = 0
-"""Nobody waits: widths below one are shares of a core (EQUI)."""
+"""No job waits: widths below one are shares of a core (EQUI)."""
 INDEX = 1
 """N > n: the n jobs with the largest c/x have one core each (WHAM, SRPT)."""
 FIFO = 2
@@ -87,12 +87,12 @@ NEGATIVE = 4
 STUCK = 5
 """Jobs are present, none of them is served, and no arrival is left to change that."""
 STOPPED = 6
-"""Somebody asked to stop: between two events, so that the run could go on."""
+"""`stop` was called; the kernel returned between two events, so that the run could go on."""
 
 TOLERANCE = 1e-9
 """Relative over-allocation that is rounding."""
 
-# Histogram bins: the top bits of a float64, so 2**6 bins an octave and no logarithm.
+# Histogram bins: the top bits of a float64, so 2**6 bins per octave and no logarithm.
 BIN_BITS = 6
 BIN_OCTAVES = 80
 BIN_LOWEST = -40

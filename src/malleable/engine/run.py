@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RECORDS = 512
 """Records of a run of the length first asked for."""
 SHORTEST = 8
-"""Jobs of a record at least: a call of the kernel takes as long as some hundred events."""
+"""Jobs per record at least: a call of the kernel takes as long as some hundred events."""
 SEGMENTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """Shares of the run after which histograms start anew, so that a warm-up can be left out."""
 
@@ -161,12 +161,12 @@ class Run:
 
 
 def recorded(jobs: int) -> int:
-    """How many of the jobs of a run stand in its records: one that is not full is left out."""
+    """How many jobs of a run stand in its records: a last record that is not full is left out."""
     return jobs - jobs % _stride(jobs, SHORTEST)
 
 
 def _stride(jobs: int, shortest: int) -> int:
-    """Jobs of a record."""
+    """Jobs per record."""
     return max(min(shortest, jobs), jobs // RECORDS)
 
 
@@ -178,7 +178,7 @@ def departures(
     *,
     interpreted: bool = False,
 ) -> FloatArray:
-    """Departure time of each of the given jobs (a `Chunk`), all of them let finish."""
+    """Departure time of each of the given jobs (a `Chunk`); the run goes on until all have left."""
     runner = machine(workload, cores, program, interpreted=interpreted, log=jobs.size)
     runner.feed(jobs, 0, jobs.size, drain=True)
     return runner.log

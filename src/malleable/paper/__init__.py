@@ -1,1 +1,1 @@
-"""The paper, reproduced and taken further: experiments, their notebook, and the page made from them."""
+"""The paper, reproduced and taken further: experiments, their store, and the page made from them."""

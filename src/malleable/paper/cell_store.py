@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from malleable.catalog import FAMILIES
 from malleable.errors import OutputError
 from malleable.paper.source_digest import digest, members
+from malleable.results.files import replace_file
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Cell
@@ -65,14 +65,10 @@ class CellStore:
     def write(self, name: str | Path, content: str | bytes) -> Path:
         """Write a file of the folder, whole or not at all."""
         place = self.folder / name
-        beside = place.with_name(f".{place.name}.{os.getpid()}")
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(content.encode() if isinstance(content, str) else content)
-            beside.replace(place)
+            replace_file(place, content.encode() if isinstance(content, str) else content)
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
             reason = error.strerror or type(error).__name__
             raise OutputError(f"cannot write {place}: {reason}", "choose another folder with --out") from None
         return place

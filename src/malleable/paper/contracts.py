@@ -1,6 +1,6 @@
 """What an experiment is made of: cells that are computed, and findings that are made from them.
 
-An experiment is a module in `experiments/` with two functions:
+An experiment is a package (or a module) in `experiments/` with two functions:
 
     cells(effort) -> list[Cell]              what has to be computed; each cell is kept on disk
     findings(effort, values) -> Findings     figures, tables and verdicts from the cells' values, by key
@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from malleable.plots.figures import Figure
 
 Values = Mapping[str, Any]
 """Values of the cells by key; those of cells that `failed` are errors (see `Cell`)."""
@@ -63,74 +65,6 @@ class Cell:
 def failed(value: Any) -> bool:
     """Whether a cell has no value, for a reason that the model gives."""
     return value is None or (isinstance(value, dict) and "error" in value)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis: what it measures, and how."""
-
-    title: str
-    scale: str = "linear"
-    """`linear` or `log`."""
-    low: float | None = None
-    high: float | None = None
-    categories: tuple[str, ...] = ()
-    """Names of the positions 0, 1, 2, … if the axis has names and not numbers."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """Points (x, y) with a name in the legend; those that do not exist are NaN."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    """Lower ends of the intervals, if there are any."""
-    high: tuple[float, ...] = ()
-    style: str = "line"
-    """`line`, `dashed`, `dotted`, `points` (error bars if there are intervals), `both`, `bars`, `thin`."""
-    colour: int | None = None
-    """Number in the palette; the same number is the same colour in every figure. None: the next one."""
-    notes: tuple[str, ...] = ()
-    """A remark for each point, shown beside it on the page."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Numbers over a plane: z[row][column] at y[row], x[column]."""
-
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    z: tuple[tuple[float, ...], ...]
-    title: str = ""
-    """What z measures."""
-    middle: float | None = None
-    """The value that is neither good nor bad: colours part there."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    x: Axis
-    y: Axis
-    series: tuple[Series, ...] = ()
-    grid: Grid | None = None
-    title: str = ""
-    marks: tuple[tuple[float, float, str], ...] = ()
-    """Points to mark with a text: (x, y, text), such as an infeasible setting."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Panels side by side, with a caption that says what to see."""
-
-    name: str
-    """Also the name of its files."""
-    title: str
-    caption: str
-    panels: tuple[Panel, ...]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ It names no host and no folder, so that it can be shown to anybody.
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable import __version__
+from malleable.results.versions import versions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,11 +44,7 @@ def seeds(chapter: Chapter) -> list[int]:
 
 def versions() -> dict[str, str]:
     """Versions of all that numbers and drawings depend on."""
-    made = {"malleable": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        with suppress(importlib.metadata.PackageNotFoundError):
-            made[package] = importlib.metadata.version(package)
-    return made
+    return {"malleable": __version__, "python": platform.python_version(), **versions_of(PACKAGES)}
 
 
 def machine() -> dict[str, Any]:

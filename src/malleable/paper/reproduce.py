@@ -1,9 +1,10 @@
-"""Run experiments: cells that are missing are computed, on all cores; the rest is read from the notebook."""
+"""Run experiments: cells that are missing are computed, on all cores; the rest is read from the store."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import traceback
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     from malleable.paper.workers import Report
 
+NUMBERED = re.compile(r"e\d")
+"""How the name of an experiment begins; other modules beside them are shared helpers."""
+
 
 class ExperimentError(ExecutionError):
     """An experiment cannot make its findings: a bug in it, so there is a traceback to be shown."""
@@ -45,7 +49,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment and the name of its module."""
+    """An experiment: its name, and the package (or module) with its functions."""
 
     name: str
     module: Any
@@ -120,22 +124,23 @@ def reproduce(
     """Compute what is missing, and write figures, tables, findings and the page into the folder `out`.
 
     `only` names experiments to restrict it to. What is there and still true is left as it is. The work is
-    spread over `workers` processes, one a processor by default.
+    spread over `workers` processes, one per processor by default.
     """
     check_installed()
     checked_workers(workers)
     chosen = all_experiments(only)
-    notebook = CellStore(out, f"cells/{effort.name}")
-    notebook.check()
-    values = compute(chosen, effort, notebook, progress, workers)
+    store = CellStore(out, f"cells/{effort.name}")
+    store.check()
+    values = compute(chosen, effort, store, progress, workers)
     chapters = tuple(_chapter(experiment, effort, values[experiment.name]) for experiment in chosen)
-    page, drawn = publish(chapters, effort, notebook, progress, workers)
+    page, drawn = publish(chapters, effort, store, progress, workers)
     return Reproduction(page, effort, chapters, drawn)
 
 
 def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
-    """The experiments in order of their modules' names, or those named."""
-    names = sorted(i.name for i in pkgutil.iter_modules(experiments.__path__) if not i.name.startswith("_"))
+    """The experiments in order of their names, or those named."""
+    found = (module.name for module in pkgutil.iter_modules(experiments.__path__))
+    names = sorted(name for name in found if NUMBERED.match(name))
     wanted = set(names if only is None else only)
     for name in wanted:
         if name not in names:
@@ -147,14 +152,14 @@ def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
 def compute(
     chosen: Iterable[Experiment],
     effort: Effort,
-    notebook: CellStore,
+    store: CellStore,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Values of all cells by experiment; what is missing is computed first, the longest cells first."""
     cells = {experiment.name: experiment.cells(effort) for experiment in chosen}
     everything = [_Missing(name, cell) for name in cells for cell in cells[name]]
-    missing = [asked for asked in everything if notebook.value(asked.experiment, asked.cell) is MISSING]
+    missing = [asked for asked in everything if store.value(asked.experiment, asked.cell) is MISSING]
     missing.sort(key=lambda asked: -asked.weight)
     kept = len(everything) - len(missing)
     rules = rules_of(asked.cell for asked in missing)
@@ -164,13 +169,13 @@ def compute(
         kept += position >= len(rules)
 
     try:
-        carry_out("computing", partial(_computed, notebook), [*rules, *missing], count, progress, workers)
+        carry_out("computing", partial(_computed, store), [*rules, *missing], count, progress, workers)
     except KeyboardInterrupt:
         raise Interrupted(kept, len(everything)) from None
-    return {name: {cell.key: notebook.value(name, cell) for cell in cells[name]} for name in cells}
+    return {name: {cell.key: store.value(name, cell) for cell in cells[name]} for name in cells}
 
 
-def _computed(notebook: CellStore, asked: Rules | _Missing) -> None:
+def _computed(store: CellStore, asked: Rules | _Missing) -> None:
     """Compute one cell and write it down at once."""
     if isinstance(asked, Rules):
         asked.compile()
@@ -181,7 +186,7 @@ def _computed(notebook: CellStore, asked: Rules | _Missing) -> None:
         raise
     except MalleableError as error:
         value = {"error": error.sentence}
-    notebook.keep(asked.experiment, asked.cell, value)
+    store.keep(asked.experiment, asked.cell, value)
 
 
 def _chapter(experiment: Experiment, effort: Effort, values: dict[str, Any]) -> Chapter:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from malleable import plots
 from malleable.errors import ExecutionError
+from malleable.numerics.json_numbers import finite
 from malleable.paper.cell_store import CellStore
-from malleable.paper.contracts import Figure, Findings
+from malleable.paper.contracts import Findings
 from malleable.paper.manifest import manifest
 from malleable.paper.workers import carry_out
+from malleable.plots.figures import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +54,7 @@ class _Sheet:
     """A figure to be drawn."""
 
     figure: Figure
-    notebook: CellStore
+    store: CellStore
     weight: float = 1.0
 
     @property
@@ -65,7 +66,7 @@ class _Sheet:
 def publish(
     chapters: Sequence[Chapter],
     effort: Effort,
-    notebook: CellStore,
+    store: CellStore,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
 ) -> tuple[Path, tuple[str, ...]]:
@@ -74,41 +75,41 @@ def publish(
 
     _check_names(chapters)
     figures = [figure for chapter in chapters for figure in chapter.findings.figures]
-    drawn = draw(figures, notebook, progress, workers)
+    drawn = draw(figures, store, progress, workers)
     for chapter in chapters:
         for figure in chapter.findings.figures:
-            notebook.write_changed(f"figures/{figure.name}.csv", rows_of(figure))
+            store.write_changed(f"figures/{figure.name}.csv", rows_of(figure))
         for table in chapter.findings.tables:
-            notebook.write_changed(f"tables/{table.name}.csv", columns_of(table))
-        notebook.write_changed(f"findings/{chapter.name}.json", _json(asdict(chapter.findings)))
+            store.write_changed(f"tables/{table.name}.csv", columns_of(table))
+        store.write_changed(f"findings/{chapter.name}.json", _json(asdict(chapter.findings)))
     record = manifest(chapters, effort)
-    notebook.write_changed("manifest.json", _json(record))
+    store.write_changed("manifest.json", _json(record))
     names = [figure.name for chapter in chapters for figure in chapter.findings.figures]
-    pictures = {name: (notebook.folder / f"figures/{name}.svg").read_bytes() for name in names}
-    notebook.write_changed("index.html", page(chapters, record, pictures))
-    return notebook.folder / "index.html", drawn
+    pictures = {name: (store.folder / f"figures/{name}.svg").read_bytes() for name in names}
+    store.write_changed("index.html", page(chapters, record, pictures))
+    return store.folder / "index.html", drawn
 
 
 def draw(
     figures: Sequence[Figure],
-    notebook: CellStore,
+    store: CellStore,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
 ) -> tuple[str, ...]:
     """Draw the figures whose files are missing or stale, on all cores; returns their names."""
-    digests = _digests(notebook)
+    digests = _digests(store)
     fresh = {figure.name: plots.digest(figure) for figure in figures}
     stale = [
-        _Sheet(figure, notebook)
+        _Sheet(figure, store)
         for figure in figures
         if digests.get(figure.name) != fresh[figure.name]
-        or not all((notebook.folder / f"figures/{figure.name}.{s}").exists() for s in plots.SUFFIXES)
+        or not all((store.folder / f"figures/{figure.name}.{s}").exists() for s in plots.SUFFIXES)
     ]
 
     def keep(position: int, _: Any) -> None:
         name = stale[position].figure.name
         digests[name] = fresh[name]
-        notebook.write_changed(DIGESTS, _json(digests))
+        store.write_changed(DIGESTS, _json(digests))
 
     if stale:
         plots.prepare()
@@ -119,12 +120,12 @@ def draw(
 def _drawn(sheet: _Sheet) -> None:
     """Draw one figure."""
     for suffix, content in plots.draw_files(sheet.figure).items():
-        sheet.notebook.write_changed(f"figures/{sheet.figure.name}.{suffix}", content)
+        sheet.store.write_changed(f"figures/{sheet.figure.name}.{suffix}", content)
 
 
-def _digests(notebook: CellStore) -> dict[str, str]:
+def _digests(store: CellStore) -> dict[str, str]:
     with suppress(OSError, ValueError):
-        known = json.loads((notebook.folder / DIGESTS).read_text(encoding="utf-8"))
+        known = json.loads((store.folder / DIGESTS).read_text(encoding="utf-8"))
         if isinstance(known, dict):
             return known
     return {}
@@ -136,7 +137,7 @@ def columns_of(table: Table) -> str:
 
 
 def rows_of(figure: Figure) -> str:
-    """All that a figure shows as CSV, a row a point."""
+    """All that a figure shows as CSV, one row per point."""
     rows: list[tuple[Any, ...]] = []
     for number, panel in enumerate(figure.panels, 1):
         for one in panel.series:
@@ -163,18 +164,7 @@ def _csv(head: list[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _json(document: Any) -> str:
-    return json.dumps(_finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _finite(document: Any) -> Any:
-    """The document as JSON can hold it: None for numbers that there are not."""
-    if isinstance(document, dict):
-        return {str(key): _finite(value) for key, value in document.items()}
-    if isinstance(document, list | tuple):
-        return [_finite(value) for value in document]
-    if hasattr(document, "tolist"):
-        return _finite(document.tolist())
-    return None if isinstance(document, float) and not math.isfinite(document) else document
+    return json.dumps(finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _check_names(chapters: Sequence[Chapter]) -> None:

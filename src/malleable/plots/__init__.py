@@ -17,9 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, to_install
 from malleable.plots._layout import with_data
+from malleable.plots.result_figures import comparison_figure, result_figure
 
 if TYPE_CHECKING:
-    from malleable.paper.contracts import Figure
+    from malleable.plots.figures import Figure
+
+__all__ = [
+    "SUFFIXES",
+    "check_installed",
+    "comparison_figure",
+    "digest",
+    "draw_files",
+    "interactive",
+    "plotly_script",
+    "prepare",
+    "result_figure",
+]
 
 NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from malleable.paper.contracts import Axis, Figure, Grid, Panel, Series
+    from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 APART = {"x": 0.115, "y": 0.07}
 """How far ticks stand apart at least, as a share of their axis."""

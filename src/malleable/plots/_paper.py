@@ -12,19 +12,19 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Drawing
 
 from malleable.plots import _layout as layout
-from malleable.plots import _look as look
+from malleable.plots import _style
 from malleable.plots._fonts import families
-from malleable.plots._painter import Painter
+from malleable.plots._paper_panel import Painter
 
 if TYPE_CHECKING:
-    from malleable.paper.contracts import Figure
+    from malleable.plots.figures import Figure
 
 SETTINGS: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#8C8C8C",
     "axes.formatter.useoffset": False,
     "axes.grid": True,
-    "axes.labelcolor": look.INK,
+    "axes.labelcolor": _style.INK,
     "axes.labelsize": 11.0,
     "axes.linewidth": 0.8,
     "axes.spines.right": False,
@@ -37,7 +37,7 @@ SETTINGS: dict[Any, Any] = {
     "figure.titlesize": 12.5,
     "figure.titleweight": "bold",
     "font.size": 10.0,
-    "grid.color": look.FAINT,
+    "grid.color": _style.FAINT,
     "grid.linewidth": 0.6,
     "hatch.color": "#B5B5B5",
     "hatch.linewidth": 0.6,
@@ -48,7 +48,7 @@ SETTINGS: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "svg.fonttype": "path",
     "svg.hashsalt": "malleable",
-    "text.color": look.INK,
+    "text.color": _style.INK,
     "text.parse_math": False,
     "xtick.color": "#595959",
     "ytick.color": "#595959",
@@ -85,7 +85,7 @@ def _drawing(figure: Figure) -> Drawing:
     width *= len(rows[0])
     drawing = Drawing(figsize=(width, height * len(rows) + 0.4), layout="constrained")
     FigureCanvasAgg(drawing)
-    known = look.looks(figure)
+    known = _style.looks(figure)
     handles: dict[str, Any] = {}
     for number, panel in enumerate(figure.panels):
         axes = drawing.add_subplot(len(rows), len(rows[0]), number + 1)

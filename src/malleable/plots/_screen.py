@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 
 from malleable.plots import _layout as layout
-from malleable.plots import _look as look
-from malleable.plots._arranging import arrangements, letters, names, slanting
-from malleable.plots._traces import Traces, in_lines, safe
+from malleable.plots import _style
+from malleable.plots._arrangement import arrangements, letters, names, slanting
+from malleable.plots._screen_panel import Traces, in_lines, safe
 
 if TYPE_CHECKING:
-    from malleable.paper.contracts import Axis, Figure, Panel
+    from malleable.plots.figures import Axis, Figure, Panel
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
 def described(figure: Figure) -> dict[str, Any]:
     """Traces and layout of a figure."""
-    known, seen = look.looks(figure), set[str]()
+    known, seen = _style.looks(figure), set[str]()
     traces, settings = [], _common()
     for number, panel in enumerate(figure.panels):
         traces += Traces(panel, number, known, seen).all()
@@ -69,8 +69,8 @@ class _Frame:
         }
         if self.panel.grid is not None:
             grid = self.panel.grid
-            low, high = look.span(grid)
-            scale = look.SEQUENTIAL if grid.middle is None else look.DIVERGING
+            low, high = _style.span(grid)
+            scale = _style.SEQUENTIAL if grid.middle is None else _style.DIVERGING
             made[self.colours] = {
                 "cmin": low,
                 "cmax": high,

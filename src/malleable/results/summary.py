@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-from functools import cache
-from importlib import metadata
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +13,7 @@ from malleable.results.class_result import ClassResult
 from malleable.results.errors import ResultError
 from malleable.results.notes import Doubts
 from malleable.results.result import Result, Status
+from malleable.results.versions import installed_versions
 from malleable.statistics import (
     Estimate,
     Estimates,
@@ -148,18 +146,6 @@ def merge(results: Iterable[Result]) -> Result:
         whole_cores=first.whole_cores,
         blocking=first.blocking,
     )
-
-
-@cache
-def installed_versions() -> dict[str, str]:
-    """Python and the packages that numbers depend on; read from metadata, so nothing is imported."""
-    found = {"python": platform.python_version()}
-    for package in ("numpy", "numba", "malleable"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _bound(workload: Workload, cores: float) -> tuple[Bound | None, Stability]:

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 PAYS = 0.95
 """Controls must shorten the interval to this share of the plain one."""
 SHORT_PAYS, SHORT_MOST = 0.5, 0.1
-"""In a run that is not long they must at least halve it: near a load of 1 they help little and mislead. Nor
-may they take off more than nine tenths: what such a run has not seen, as rare waits, they cannot explain."""
+"""In a run that is not long, controls must at least halve the interval: near a load of 1 they help little and
+mislead. Nor may they take off more than nine tenths: what such a run has not seen, as rare waits, they cannot
+explain."""
 BATCHES_PER_CONTROL = 4
-"""Fewer, and the regression fits noise."""
+"""With fewer batches the regression fits noise."""
 TAME = 1.5
-"""Skewness of what controls leave over, up to which they are used; 40 normal batches exceed it never."""
+"""Skewness of what controls leave over, up to which they are used; 40 normal batches never exceed it."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ takes some response times: as many jobs as are present at least, N = λ V* witho
 Of a queue in which a large job keeps others waiting, the cost depends on the squares of sizes (Pollaczek and
 Khinchine). How well m jobs show the mean square is κ/m, κ = E[X⁴]/(E[X²])², over the mix of classes.
 
-Measured over 200 runs a setting (`benchmarks/bench_coverage.py`): from 100 R on, intervals corrected for
+Measured over 200 runs per setting (`benchmarks/bench_coverage.py`): from 100 R on, intervals corrected for
 skewness cover 90 % or more, from 1000 R on plain ones do; below 10 R they mean nothing.
 """
 

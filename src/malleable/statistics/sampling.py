@@ -96,7 +96,7 @@ def sample(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cou
 
 
 def class_weights(workload: Workload, seen: FloatArray) -> FloatArray:
-    """c_i λ_i/λ over the classes of which a job has left; all of them, unless the run is tiny."""
+    """c_i λ_i/λ for the classes of which a job has left: for all classes, unless the run is tiny."""
     rates = np.where(seen, workload.rates, 0.0)
     return workload.holding_costs * rates / (rates.sum() or 1.0)
 

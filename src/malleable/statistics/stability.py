@@ -6,7 +6,7 @@ system holds N(t) ≈ drift·t jobs, so its last quarter holds 7/3 of what its s
 N(t) ~ √t, and the ratio is 1.53. A stable one that has settled has a ratio near 1, by chance anything when
 the run is short. So growth is reported when
 
-    N̄_4 > 1.4 N̄_2,   N̄_2 < N̄_3 < N̄_4,   and Welch's t on eight means a quarter says so with p < 10⁻³.
+    N̄_4 > 1.4 N̄_2,   N̄_2 < N̄_3 < N̄_4,   and Welch's t on eight means per quarter says so with p < 10⁻³.
 
 The t is a screen, not an exact test: means within a quarter are correlated in heavy traffic.
 """

@@ -34,13 +34,20 @@ if TYPE_CHECKING:
     from malleable.model.jobs import IntArray
 
 
-def class_speeds(policy: Policy, workload: Workload, cores: float) -> Callable[[FloatArray], FloatArray]:
-    """The speed of a job of each class at given class counts (vectors × classes), as `exact.solve` asks."""
+def class_speeds(
+    policy: Policy, workload: Workload, cores: float, *, time_shared: bool = False
+) -> Callable[[FloatArray], FloatArray]:
+    """The speed of a job of each class at given class counts (vectors × classes), as `exact.solve` asks.
+
+    With `time_shared`, all jobs share the cores evenly where they outnumber them under any class rule, so
+    that chains of different rules differ only in what the rules do while cores suffice.
+    """
     policy.buyers(workload)  # refuses what is not a rule on class counts
     cores = checked_cores(cores)
     program = policy.program(workload, cores)
     if isinstance(program, ClassProgram) and program.discipline in {SHARE, INDEX, FIFO}:
-        return partial(_by_rule, program, workload, cores)
+        ordered = program.discipline == INDEX and not time_shared
+        return partial(_by_rule, program, workload, cores, ordered)
     name = catalog.display("policies", policy.kind)
     if isinstance(program, ClassProgram):
         raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fw_cam for its cost")
@@ -49,11 +56,13 @@ def class_speeds(policy: Policy, workload: Workload, cores: float) -> Callable[[
     return partial(_by_job, program, workload, cores)
 
 
-def _by_rule(program: ClassProgram, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+def _by_rule(
+    program: ClassProgram, workload: Workload, cores: float, ordered: bool, counts: FloatArray
+) -> FloatArray:
     totals = counts.sum(axis=1)
     shared = cores / np.maximum(totals, 1.0)[:, None] * np.ones_like(counts)
     crowded = totals >= cores
-    widths = shared if program.discipline != INDEX else _in_order(workload, cores, counts)
+    widths = _in_order(workload, cores, counts) if ordered else shared
     for row in np.flatnonzero((totals > 0.0) & ~crowded):
         program.rule(counts[row], cores, program.table, widths[row])
     speeds = np.column_stack([s(k) for s, k in zip(workload.speedups, widths.T, strict=True)])

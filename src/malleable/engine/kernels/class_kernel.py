@@ -61,7 +61,7 @@ from malleable.engine.rule_interface import (
 from malleable.engine.speedup_table import speed
 from malleable.engine.unowned_view import unowned_view
 
-# A row of `state`, one a class: first what the next event needs, then the sums of a record.
+# A row of `state`, one per class: first what the next event needs, then the sums of a record.
 V, SPEED, INVERSE, TOP, COUNT, COST, BIN, BEFORE, SUMS = range(9)
 STATE_BITS = 4
 # The sums, for each class.
@@ -263,7 +263,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             present -= 1
             key -= 1 << (who * field)
             if queue > 0:
-                # Somebody may start: the best by c/x, or the head of a queue.
+                # A job that waits may start: the best by c/x, or the head of a queue.
                 best = -1.0
                 q = -1
                 if discipline == INDEX:
@@ -314,7 +314,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             state[c + COUNT] += 1.0
             present += 1
             key += 1 << (j * field)
-            # Who waits: w = class of the job that joins a queue, -1 for nobody.
+            # Who waits: w = class of the job that joins a queue, -1 if none does.
             w = -1
             if discipline == POOLS:
                 if shelf[(j << SHELF_BITS) + LENGTH] >= shelf[(j << SHELF_BITS) + SLOTS]:
@@ -323,7 +323,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 if present > n:
                     w = 0
             elif discipline == INDEX and present > n:
-                # The newcomer goes before nobody whose c/x is the same but for rounding.
+                # Where c/x is the same but for rounding, the newcomer goes last.
                 worst = state[c + COST] / x * (1.0 - ROUNDING)
                 latest = jobs[(place << JOB_BITS) + NAME]
                 w = j
@@ -383,7 +383,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             shelf[(j << SHELF_BITS) + LENGTH] += 1
             state[c + TOP] = min(state[c + TOP], mark)
 
-        # New widths. In a crowd everybody served has one core.
+        # New widths. In a crowd every job served has one core.
         if discipline == POOLS:
             used = 0.0
             for i in range(m):

@@ -180,7 +180,7 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             private[present, RESUMES] = -1.0
             private[present, STARTED] = 0.0
             if present == 0 and period > 0.0:
-                # Rounds happen at multiples of the period, whether or not somebody is there.
+                # Rounds happen at multiples of the period, whether or not jobs are present.
                 tick = np.ceil(now / period) * period
             present += 1
             identity += 1

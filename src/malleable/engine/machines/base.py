@@ -68,7 +68,7 @@ class Machine(ABC):
         self.log = np.full(log, np.nan)
 
     def snapshot(self) -> Snapshot:
-        """The time reached, and what is on the machine then."""
+        """The time reached, and what is on the machine then; to be taken between two calls of `feed`."""
         return Snapshot(float(self.scalars[K.NOW]), self.counts.copy(), float(self.scalars[K.USED]))
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ class Machine(ABC):
         return self.widths.copy() if wide else np.zeros((len(self.widths), BINS))
 
     def _set_rule(self, rule: Any, signature: Any, kernel_signature: Any, name: str) -> None:
-        """Compile the rule and the kernel, or take both as they are where that is wanted or must be."""
+        """Compile the rule and the kernel, unless `interpreted`, or the rule cannot be compiled."""
         self.plain_rule = self.rule = rule
         self.entry = on_copies(rule)
         if not self.interpreted:

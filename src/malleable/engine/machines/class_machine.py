@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from malleable.sources.streams import Chunk
 
 BLOCK = 32
-"""Jobs in a block of a shelf at first: a newcomer shifts a quarter of them."""
+"""Jobs per block at first; a newcomer shifts a quarter of them on average."""
 MANY = 8
 """Blocks per class, as a multiple of their size, from which on blocks are made longer instead of more."""
 MEMO_BITS = 15
-"""The memo has this power of two of rows."""
+"""The memo of widths by state has 2 to the power of this many rows."""
 REBASE = 1e5
 """Clocks are set back when they exceed this many mean sizes, so that marks keep eleven digits."""
 
@@ -144,7 +144,7 @@ class ClassMachine(Machine):
         self.shelf[:, NEXT] = self.shelf[:, START] + 2 * self.fill[first] - 2
 
     def _join_blocks(self) -> None:
-        """Join neighbours two and two, now that blocks are twice as long; marks fall within a block."""
+        """Join neighbouring blocks in pairs, now that they are twice as long; marks fall within a block."""
         spare = []
         for i, shelf in enumerate(self.shelf):
             mine = list(self.ring[i, : shelf[BLOCKS]])
