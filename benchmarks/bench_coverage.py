@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from malleable.contracts import Distribution
+from malleable.contracts import Distribution, Policy
 from malleable.engine.run import Run
 from malleable.model import JobClass, Workload
 from malleable.results import Result, summarise
-from malleable.simulation import Policy, program
+from malleable.simulation import program
 from malleable.sources import stream
 from malleable.theory.queues import mg1_waiting_time, mmc
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from malleable.api import allocate as allocate
     from malleable.api import bound as bound
+    from malleable.api import compare as compare
     from malleable.api import mean_field as mean_field
+    from malleable.api import simulate as simulate
     from malleable.errors import MalleableError as MalleableError
     from malleable.model import JobClass as JobClass
     from malleable.model import Workload as Workload
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from malleable.model.jobs import Jobs as Jobs
     from malleable.results import Comparison as Comparison
     from malleable.results import Result as Result
-    from malleable.simulation import compare as compare
-    from malleable.simulation import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -37,11 +37,11 @@ _HOMES = {
     "Workload": "model",
     "allocate": "api",
     "bound": "api",
-    "compare": "simulation",
+    "compare": "api",
     "load_workload": "model",
     "mean_field": "api",
     "paper_workload": "model",
-    "simulate": "simulation",
+    "simulate": "api",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - sorted() returns a list
 

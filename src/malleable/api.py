@@ -1,4 +1,9 @@
-"""The questions people ask, one function each; workloads and policies may be given by name."""
+"""The questions people ask, one function each; workloads and policies may be given by name.
+
+The command line calls these functions and no others. A workload is a `Workload`, the name of a built-in one,
+the path of a TOML file, or `-` for standard input (`read_workload`). What a question needs is imported when
+it is asked: `allocate` takes neither numba nor SciPy along.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +11,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable import model
 from malleable.contracts import Allocation, Policy
 from malleable.engine.enforcement import enforce, label, naming, proposal
-from malleable.errors import JobsError
-from malleable.model import Workload, checked_cores, load_workload, workload_listing
+from malleable.errors import JobsError, ParameterError, did_you_mean
+from malleable.model import Workload, checked_cores
 from malleable.model.jobs import Jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Executor
     from pathlib import Path
 
+    from malleable.paper.contracts import Effort
+    from malleable.paper.reproduce import Reproduction
+    from malleable.paper.workers import Report
+    from malleable.results import Comparison, Result
     from malleable.theory.meanfield import MeanField
     from malleable.theory.relaxed import Bound
 
 
-def _workload(source: Workload | str | Path, cores: float, load: float | None) -> Workload:
-    workload = source if isinstance(source, Workload) else load_workload(source)
-    return workload.at(cores, load)
+def read_workload(
+    source: Workload | str | Path, cores: float | None = None, load: float | None = None
+) -> Workload:
+    """The workload that `source` stands for, with its arrival rates scaled to `load` on `cores` if given."""
+    if cores is None:
+        if load is not None:
+            raise ParameterError("a load is the share of a number of cores", "give cores with it")
+        return model.read_workload(source)
+    cores = checked_cores(cores)
+    return model.read_workload(source).at(cores, load)
+
+
+def read_jobs(workload: Workload, source: str | Path) -> Jobs:
+    """The jobs present, from a CSV or JSON file, or `-` for standard input."""
+    from malleable.model import job_files  # noqa: PLC0415 - only needed to read
+
+    return job_files.read_jobs(workload, source)
 
 
 def bound(workload: Workload | str | Path, cores: float, load: float | None = None) -> Bound:
@@ -30,7 +55,7 @@ def bound(workload: Workload | str | Path, cores: float, load: float | None = No
     from malleable.theory import relaxed  # noqa: PLC0415 - keeps `allocate` light
 
     cores = checked_cores(cores)
-    return relaxed.bound(_workload(workload, cores, load), cores)
+    return relaxed.bound(read_workload(workload, cores, load), cores)
 
 
 def allocate(
@@ -44,10 +69,10 @@ def allocate(
     """Cores for each job present, in the order of the jobs, under `policy`.
 
     `Jobs` bring their own workload, whose classes must be those of `workload`. What the policy proposes is
-    checked as the simulator does; it is not asked about nobody.
+    checked as the simulator does; where no job is present, it is not asked.
     """
     cores = checked_cores(cores)
-    present = _present(_workload(workload, cores, None), jobs)
+    present = _present(read_workload(workload), jobs)
     chosen = Policy.of(policy)
     if len(present) == 0:
         return Allocation(np.zeros(0), None)
@@ -79,11 +104,102 @@ def mean_field(
     from malleable.theory import meanfield  # noqa: PLC0415 - keeps `allocate` light
 
     cores = checked_cores(cores)
-    return meanfield.mean_field(_workload(workload, cores, load), cores, Policy.of(policy), **options)
+    return meanfield.mean_field(read_workload(workload, cores, load), cores, Policy.of(policy), **options)
+
+
+def simulate(
+    workload: Workload | str | Path,
+    cores: float,
+    policy: Policy | str | Callable[..., Any] = "wham",
+    *,
+    load: float | None = None,
+    jobs: int | None = None,
+    seed: int = 0,
+    replications: int = 1,
+    precision: float | None = None,
+    warmup: int | None = None,
+    confidence: float = 0.95,
+    interpreted: bool = False,
+    widths: bool = False,
+    allow_unstable: bool = False,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+) -> Result:
+    """Cost and response times of a policy, with intervals, beside the lower bound.
+
+    With `precision` the run goes on until the relative half-width of the cost is met, up to `jobs` jobs.
+    `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours). Replications
+    are spread over `workers` processes, one per processor by default, or over `executor`.
+    """
+    from malleable import simulation  # noqa: PLC0415 - ditto
+
+    return simulation.simulate(
+        read_workload(workload), cores, policy,
+        load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
+        confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
+        executor=executor, progress=progress, workers=workers,
+    )  # fmt: skip
+
+
+def compare(
+    workload: Workload | str | Path,
+    cores: float | Sequence[float],
+    policies: str | Sequence[Policy | str | Callable[..., Any]],
+    *,
+    load: float | Sequence[float] | None = None,
+    baseline: str | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Several policies on the same jobs, at one or several numbers of cores and loads, with differences.
+
+    `policies` is a list, or text with commas such as "wham,equi"; `settings` are those of `simulate`;
+    differences are taken from the first policy, or from `baseline`, at the same number of cores and load.
+    """
+    from malleable import simulation  # noqa: PLC0415 - ditto
+
+    return simulation.compare(
+        read_workload(workload), cores, policies,
+        load=load, baseline=baseline, executor=executor, progress=progress, workers=workers, **settings,
+    )  # fmt: skip
+
+
+def ray_executor(address: str) -> Executor:
+    """Where `simulate` and `compare` may send their tasks: a Ray cluster (ray://host:port, auto or local)."""
+    from malleable.execution.ray import RayExecutor  # noqa: PLC0415 - ditto
+
+    return RayExecutor(address)
+
+
+def reproduce(
+    out: str | Path = "out/paper",
+    effort: Effort | str = "normal",
+    only: Iterable[str] | None = None,
+    progress: Callable[[Report], None] | None = None,
+    workers: int | None = None,
+) -> Reproduction:
+    """The paper's evaluation, computed anew into the folder `out`: figures, tables, verdicts and a page.
+
+    `effort` is quick, normal or full; `only` names experiments to restrict it to. What is there and still
+    true is left as it is. The work is spread over `workers` processes, one per processor by default.
+    """
+    from malleable.paper import contracts  # noqa: PLC0415 - ditto
+    from malleable.paper import reproduce as paper  # noqa: PLC0415 - ditto
+
+    if isinstance(effort, str) and effort not in contracts.EFFORTS:
+        hint = did_you_mean(effort, contracts.EFFORTS)
+        raise ParameterError(f"there is no effort {effort!r}", hint)
+    chosen = contracts.EFFORTS[effort] if isinstance(effort, str) else effort
+    return paper.reproduce(out, chosen, only, progress, workers)
 
 
 def listing(family: str) -> list[dict[str, Any]]:
     """What there is to choose from in a family: name, summary, and parameters or classes."""
+    if family == "workloads":
+        return model.workload_listing()
     from malleable.catalog import listing as kinds  # noqa: PLC0415 - ditto
 
-    return workload_listing() if family == "workloads" else kinds.listing(family)
+    return kinds.listing(family)

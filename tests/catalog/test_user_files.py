@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from malleable import Jobs, allocate, catalog, compare, paper_workload, simulate
-from malleable.catalog.user_files import load_module
+from malleable.catalog.user_files import defined, load_module
 from malleable.contracts import Policy
 from malleable.errors import MalleableError, UnknownKindError
 from support.shell import malleable, shell
@@ -161,13 +161,13 @@ def test_a_file_without_a_name(tmp_path):
 
 
 def test_several_classes(tmp_path, monkeypatch):
-    """Several classes in one file are named, and how to choose: in a file, and in somebody's package."""
+    """Several classes in one file are named, and how to choose: in a file, and in another package."""
     folder = write(tmp_path, mine=policy("", "2.0", "Mine") + policy("", "3.0", "Yours"))
     with pytest.raises(UnknownKindError, match=r"mine\.py defines 2 classes: Mine, Yours.*mine\.py:Mine"):
         Policy.of(str(folder / "mine.py"))
     assert cores(f"{folder / 'mine.py'}:Yours") == 3.0
     monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setattr(catalog, "kinds", lambda _: {"theirs": "mine"})
+    monkeypatch.setattr("malleable.catalog.finding.kinds", lambda _: {"theirs": "mine"})
     catalog.find.cache_clear()
     with pytest.raises(UnknownKindError, match=r"mine defines 2 classes: Mine, Yours.*mine:Mine"):
         catalog.find("policies", "theirs")
@@ -225,7 +225,7 @@ def test_a_speedup_that_is_not_there(tmp_path, monkeypatch, function, words):
 def test_a_module_of_its_own(tmp_path):
     """What a file imports is not taken for its own."""
     module = load_module(str(write(tmp_path, mine=policy("", "1.0")) / "mine.py"))
-    assert catalog.defined(module) == ["Mine"]
+    assert defined(module) == ["Mine"]
 
 
 def test_from_a_shell(tmp_path):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import LinearConstraint, milp
 
+from malleable import simulate
 from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
 from malleable.policies.rules.whole_cores import best_widths
-from malleable.simulation import simulate
 from support import strategies as gen
 
 SHAPES = ("concave", "nearly", "dented")

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from malleable import compare, simulate
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.results import Comparison, Result, Status, summarise
-from malleable.simulation import DEFAULT_JOBS, Settings, compare, default_jobs, simulate
+from malleable.simulation import DEFAULT_JOBS, Settings, default_jobs
 from malleable.statistics.intervals import bent, skewness
 from malleable.statistics.length import jobs_for_squares, length, relaxation_jobs
 from support.shell import malleable

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from malleable import Result, compare, simulate, simulation
+from malleable import Result, compare, simulate
 from malleable.errors import MalleableError, ParameterError
 from malleable.results import files
 from support.shell import malleable
@@ -28,7 +29,11 @@ def _here(tmp_path, monkeypatch):
 @pytest.fixture
 def nothing_runs():
     """Fail if a simulation is begun."""
-    with mock.patch.object(simulation, "run_task", side_effect=AssertionError("something ran")):
+    error = AssertionError("something ran")
+    with (
+        mock.patch.object(sys.modules["malleable.simulation.simulate"], "run_task", side_effect=error),
+        mock.patch.object(sys.modules["malleable.simulation.compare"], "run_task", side_effect=error),
+    ):
         yield
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from malleable import compare, simulate
 from malleable.contracts import Allocation, Policy
 from malleable.engine.compiling import SlowPolicyWarning
 from malleable.engine.rule_interface import SHARE, ClassProgram
@@ -18,7 +19,7 @@ from malleable.engine.speedup_table import encode
 from malleable.errors import InfeasibleError, MalleableError, ParameterError, PolicyError
 from malleable.model import paper_workload
 from malleable.results import Status
-from malleable.simulation import compare, program, simulate
+from malleable.simulation import program
 from malleable.sources import Chunk
 from malleable.statistics import reached
 

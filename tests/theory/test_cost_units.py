@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from malleable import simulate
 from malleable.contracts import Policy
 from malleable.errors import MalleableError, ParameterError
 from malleable.model import paper_workload
 from malleable.model.jobs import Jobs
-from malleable.simulation import simulate
 from malleable.speedups.power import Power
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound

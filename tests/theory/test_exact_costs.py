@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from malleable import simulate
 from malleable.contracts import Policy
 from malleable.engine.run import departures
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.policies.hesrpt import total_weighted_flow
-from malleable.simulation import program, simulate
+from malleable.simulation import program
 from malleable.sources import Chunk
 from malleable.theory.fluid import Fluid
 from malleable.theory.fw_cam import plan

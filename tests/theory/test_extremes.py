@@ -8,11 +8,11 @@ import warnings
 import numpy as np
 import pytest
 
+from malleable import simulate
 from malleable.contracts import Distribution, Policy
 from malleable.errors import MalleableError, UnsupportedError
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
-from malleable.simulation import simulate
 from malleable.theory.decision_process import phases
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from malleable import compare, simulate
 from malleable.errors import InfeasibleError
 from malleable.model import Workload
-from malleable.simulation import compare, simulate
 from malleable.theory.relaxed import bound
 from support import strategies as gen
 

@@ -8,11 +8,11 @@ import warnings
 import numpy as np
 import pytest
 
+from malleable import simulate
 from malleable.contracts import Policy
 from malleable.errors import MalleableError
 from malleable.model import ConditionWarning, Workload
 from malleable.model.jobs import Jobs
-from malleable.simulation import simulate
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from malleable import catalog
+from malleable import catalog, compare, simulate
 from malleable.contracts import Policy
 from malleable.model import JobClass, Workload
 from malleable.model.jobs import Jobs
 from malleable.results import Result, merge
-from malleable.simulation import compare, simulate
 from malleable.theory.relaxed import CAPPED, WHOLE, bound
 from support import strategies as gen
 from support.shell import malleable

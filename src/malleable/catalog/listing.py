@@ -13,22 +13,23 @@ from typing import Any
 
 import annotated_types
 
-from malleable import catalog
+from malleable.catalog import finding
+from malleable.catalog.families import FAMILIES
 from malleable.catalog.spec import INFINITY, Spec, annotation
 
 
 def listing(family: str) -> list[dict[str, Any]]:
     """All kinds of a family: name, summary, and where there are any, parameters."""
-    if family not in catalog.FAMILIES:
+    if family not in FAMILIES:
         return []
-    return [describe(family, kind) for kind in sorted(catalog.kinds(family))]
+    return [describe(family, kind) for kind in sorted(finding.kinds(family))]
 
 
 def describe(family: str, kind: str) -> dict[str, Any]:
     """One kind: its name, its summary and its parameters with their ranges."""
-    cls = catalog.find(family, kind)
+    cls = finding.find(family, kind)
     summary = (inspect.getdoc(cls) or "").splitlines()[0]
-    return {"name": catalog.display(family, kind), "summary": summary, "parameters": parameters(cls)}
+    return {"name": finding.display(family, kind), "summary": summary, "parameters": parameters(cls)}
 
 
 def parameters(cls: type[Spec]) -> list[dict[str, Any]]:

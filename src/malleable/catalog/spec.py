@@ -166,7 +166,7 @@ def _adapter(annotation: Any) -> TypeAdapter[Any]:
 
 @functools.cache
 def _validators(cls: Any) -> dict[str, Any]:
-    """One check a field: pydantic's for plain values, `of` for fields that are themselves specs."""
+    """One check per field: pydantic's for plain values, `of` for fields that are themselves specs."""
     checks: dict[str, Any] = {}
     for f in dataclasses.fields(typing.cast("Any", cls)):
         hint = annotation(cls, f.name)

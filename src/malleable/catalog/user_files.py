@@ -1,7 +1,7 @@
 """Python files of users, named on the spot as `file.py:Name`, and the modules that stand beside them.
 
 The folder of such a file is a package whose name is the folder's path, so the modules of two folders never
-meet, and none of them hides a module of anybody else. Code in the folder imports its neighbours as if the
+meet, and none of them hides a module of another package. Code in the folder imports its neighbours as if the
 folder were on the path (`import helper`), whenever it runs; the standard library goes first. A process that
 is handed a policy of such a file by pickle imports it under the same name.
 """
@@ -120,7 +120,7 @@ class _Source(SourceFileLoader):
 
 
 def _importing(package: str) -> Callable[..., Any]:
-    """The `import` of modules in a folder: neighbours are theirs, all else is everybody's."""
+    """The `import` of modules in a folder: neighbours come first, all else is as usual."""
     folder = Path(package.replace(DOT, "."))
 
     def find(

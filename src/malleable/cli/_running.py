@@ -50,7 +50,7 @@ WidthsOption = Annotated[
 ]
 WorkersOption = Annotated[
     str | None,
-    typer.Option("--workers", metavar="K", help="Processes to use at most; one a processor otherwise."),
+    typer.Option("--workers", metavar="K", help="Processes to use at most; one per processor otherwise."),
 ]
 RayOption = Annotated[
     str | None,
@@ -88,9 +88,9 @@ def executor(ray: str | None) -> AbstractContextManager[Any]:
     """Where tasks go: processes of this machine, or a Ray cluster."""
     if ray is None:
         return nullcontext()
-    from malleable.execution.ray import RayExecutor
+    from malleable import api
 
-    made = RayExecutor(ray)
+    made = api.ray_executor(ray)
     _signals.take_over()  # Ray sets handlers of its own
     return made
 

@@ -13,13 +13,10 @@ from malleable.cli._streams import in_encoding, silence
 from malleable.numerics.json_numbers import finite
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from malleable.model import Workload
 
 WorkloadArgument = Annotated[
     str, typer.Argument(metavar="WORKLOAD", help="A built-in workload (paper), a TOML file, or - for stdin.")
@@ -47,9 +44,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 SENTENCES = ("what it is", "parameters", "statement")
 """Columns of tables that may be wrapped."""
 SENTENCE = 16
-"""Characters a line that they have at least."""
+"""Characters per line that they have at least."""
 ENDLESS = 10_000
-"""Characters a line of a terminal that is wide enough for anything."""
+"""Characters per line of a terminal that is wide enough for anything."""
 EXAMPLES = {"cores": "64", "load": "0.25", "precision": "0.01", "confidence": "0.95"}
 
 
@@ -80,36 +77,9 @@ def whole(text: str, name: str, example: str) -> int:
     raise ParameterError(f"{name} must be a whole number, got {text!r}", f"for example --{name} {example}")
 
 
-def scaled_workload(source: str, cores: str, load: str | None) -> tuple[Workload, float]:
-    """The workload at the given load, and the checked number of cores."""
-    from malleable.model import checked_cores
-
-    n = checked_cores(number(cores, "cores"))
-    return read_workload(source).at(n, None if load is None else number(load, "load")), n
-
-
-def read_workload(source: str) -> Workload:
-    """The workload that a command names; from standard input, it is read once."""
-    from malleable.errors import WorkloadError
-    from malleable.model import load_workload, parse_workload
-
-    if source != "-":
-        return load_workload(source)
-    try:
-        return parse_workload(standard_input().read())
-    except UnicodeDecodeError:
-        raise WorkloadError("the input is not text", "a workload is a TOML file") from None
-
-
-def standard_input() -> TextIO:
-    """Standard input as UTF-8, whatever the locale says, with the ends of lines as they are."""
-    from malleable.errors import ParameterError
-
-    if sys.stdin is None or sys.stdin.closed:
-        raise ParameterError("there is no standard input", "give a file in place of -")
-    if hasattr(sys.stdin, "reconfigure"):
-        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict", newline="")
-    return sys.stdin
+def scale(cores: str, load: str | None) -> tuple[float, float | None]:
+    """The number of cores and the load that a command names; the library checks them."""
+    return number(cores, "cores"), None if load is None else number(load, "load")
 
 
 def print_json(document: Any) -> None:
@@ -118,7 +88,7 @@ def print_json(document: Any) -> None:
 
 
 def say(text: str) -> None:
-    """A line on stderr; where that cannot be written, nobody is there to read it."""
+    """A line on stderr; where that cannot be written, it is left out."""
     try:
         typer.echo(text, err=True)
     except OSError:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 PATIENCE = 3.0
-"""Seconds after which somebody who waits for the end of a stretch is told how to give up."""
+"""Seconds of waiting for the end of a stretch after which the user is told how to give up."""
 SHOW_CURSOR = "\r\x1b[2K\x1b[?25h"
 """A progress bar hides the cursor; whoever ends without taking it away has to undo that."""
 
@@ -111,7 +111,7 @@ def _hear(pipe: int) -> None:
             select.select([pipe], [], [])
         heard = os.read(pipe, 1)[0]
         if heard not in _signals():
-            continue  # somebody else has a handler for it
+            continue  # other code has a handler for it
         if _State.received is not None or not _State.patient:
             _State.received = heard
             _say("interrupted")

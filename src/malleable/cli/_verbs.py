@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from malleable import __version__
 from malleable.cli import _signals, _streams, allocate, bound, compare, list_kinds, meanfield, paper, simulate
 from malleable.cli._shared import say
-from malleable.errors import MalleableError, PolicyRaisedError
+from malleable.errors import MalleableError
 
 
 class _Verbs(TyperGroup):
@@ -75,8 +75,9 @@ def run() -> None:
     try:
         app(prog_name="malleable")
     except MalleableError as error:
-        if isinstance(error, PolicyRaisedError):
-            say(error.trace.rstrip("\n"))
+        trace = getattr(error, "trace", "")
+        if trace:  # code that is not ours raised it: a policy of a user's, an experiment
+            say(trace.rstrip("\n"))
         say(f"error: {error.sentence}")
         if error.hint:
             say(f"hint: {error.hint}")

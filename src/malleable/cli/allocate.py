@@ -15,9 +15,8 @@ from malleable.cli._shared import (
     PolicyOption,
     WorkloadArgument,
     console,
-    scaled_workload,
+    scale,
     show,
-    standard_input,
     table,
 )
 from malleable.numerics.json_numbers import finite
@@ -49,17 +48,17 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Cores for each of the jobs present, under a policy."""
-    from malleable.api import allocate
+    from malleable import api
     from malleable.errors import ParameterError
-    from malleable.model.job_files import read_jobs, stream_jobs
 
     if workload == jobs == "-":
         raise ParameterError(
             "WORKLOAD and --jobs cannot both be read from standard input", "give one of them as a file"
         )
-    described, n = scaled_workload(workload, cores, load)
-    present = stream_jobs(described, standard_input()) if jobs == "-" else read_jobs(described, jobs)
-    result = allocate(described, present, n, policy, integer=integer)
+    n, rho = scale(cores, load)
+    described = api.read_workload(workload, n, rho)
+    present = api.read_jobs(described, jobs)
+    result = api.allocate(described, present, n, policy, integer=integer)
     if as_json:
         _print_json(policy, n, present, result)
     else:

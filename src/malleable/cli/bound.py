@@ -11,7 +11,7 @@ from malleable.cli._shared import (
     WorkloadArgument,
     console,
     print_json,
-    scaled_workload,
+    scale,
     show,
     table,
 )
@@ -24,9 +24,9 @@ def command(
     workload: WorkloadArgument, cores: CoresOption, load: LoadOption = None, as_json: JsonOption = False
 ) -> None:
     """The lower bound on the cost of any policy, and the widths behind it."""
-    from malleable.theory.relaxed import bound
+    from malleable import api
 
-    result = bound(*scaled_workload(workload, cores, load))
+    result = api.bound(workload, *scale(cores, load))
     if as_json:
         print_json(result.to_dict())
     else:

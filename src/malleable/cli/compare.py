@@ -35,7 +35,6 @@ from malleable.cli._shared import (
     console,
     number,
     print_json,
-    read_workload,
     show,
     table,
 )
@@ -91,20 +90,18 @@ def command(
         allow_unstable=allow_unstable,
         widths=widths,
     )
+    from malleable import api
     from malleable.catalog import split_policies
+    from malleable.results import Status, files
 
     grid, names = [number(text, "cores") for text in cores.split(",")], split_policies(policies)
     loads = None if load is None else [number(text, "load") for text in load.split(",")]
-    described = read_workload(workload)
+    described = api.read_workload(workload)
     most = read_workers(workers)
-
-    from malleable.results import Status, files
-    from malleable.simulation import compare
-
     if out is not None:
         files.check(files.table_path(out))
     with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
-        found = compare(
+        found = api.compare(
             described,
             grid,
             names,

@@ -21,7 +21,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Policies, speedups, distributions and workloads, with their parameters."""
-    from malleable.api import listing
+    from malleable import api
     from malleable.errors import UnknownKindError, did_you_mean
 
     if family is not None and family not in LISTED:
@@ -29,7 +29,7 @@ def command(
             f"there is nothing called {family!r} to list", did_you_mean(family, there_are())
         )
     wanted = LISTED if family is None else (family,)
-    found = {name: listing(name) for name in wanted}
+    found = {name: api.listing(name) for name in wanted}
     if as_json:
         print_json([row if family else {"family": name, **row} for name in wanted for row in found[name]])
         return

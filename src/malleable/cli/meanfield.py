@@ -14,7 +14,7 @@ from malleable.cli._shared import (
     WorkloadArgument,
     console,
     print_json,
-    scaled_workload,
+    scale,
     show,
     table,
 )
@@ -38,16 +38,15 @@ def command(
     from rich.console import Console
     from rich.progress import Progress
 
-    from malleable.contracts import Policy
-    from malleable.theory.meanfield import mean_field
+    from malleable import api
 
-    described, n = scaled_workload(workload, cores, load)
-    rule = Policy.of(policy)
+    n, rho = scale(cores, load)
+    described = api.read_workload(workload, n, rho)
     screen = Console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
         task = bar.add_task("trajectories", total=starts)
         report: Callable[[int, int], None] = lambda done, total: bar.update(task, completed=done, total=total)  # noqa: E731
-        result = mean_field(described, n, rule, starts=starts, seed=seed, progress=report)
+        result = api.mean_field(described, n, None, policy, starts=starts, seed=seed, progress=report)
     document = {"policy": policy, **result.to_dict()}
     if as_json:
         print_json(document)

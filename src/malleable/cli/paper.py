@@ -42,21 +42,17 @@ def command(
     if quick and full:
         raise ParameterError("--quick and --full contradict each other", "give one of them, or neither")
 
-    from malleable.paper.contracts import EFFORTS
-    from malleable.paper.reproduce import ExperimentError, Interrupted, reproduce
+    from malleable import api
 
-    effort = EFFORTS["quick" if quick else "full" if full else "normal"]
+    effort = "quick" if quick else "full" if full else "normal"
     try:
         with _progress() as progress:
-            found = reproduce(out, effort, only or None, progress, read_workers(workers))
+            found = api.reproduce(out, effort, only or None, progress, read_workers(workers))
         _signals.check()
     except KeyboardInterrupt as stop:
-        kept = f"{stop.kept} of {stop.total}" if isinstance(stop, Interrupted) else "all"
+        kept = f"{stop.kept} of {stop.total}" if hasattr(stop, "kept") and hasattr(stop, "total") else "all"
         say(f"interrupted: {kept} cells are kept in {out}; the same command goes on from there")
         raise typer.Exit(_signals.status()) from None
-    except ExperimentError as error:
-        say(error.trace.rstrip("\n"))
-        raise
     if as_json:
         print_json(found.to_dict())
     else:

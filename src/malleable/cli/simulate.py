@@ -36,9 +36,8 @@ from malleable.cli._shared import (
     PolicyOption,
     WorkloadArgument,
     console,
-    number,
     print_json,
-    read_workload,
+    scale,
     show,
     table,
 )
@@ -82,18 +81,17 @@ def command(
         allow_unstable=allow_unstable,
         widths=widths,
     )
-    described = read_workload(workload)
-    n, scale = number(cores, "cores"), None if load is None else number(load, "load")
-    most = read_workers(workers)
-
+    from malleable import api
     from malleable.results import Status, files
-    from malleable.simulation import simulate
 
+    described = api.read_workload(workload)
+    n, rho = scale(cores, load)
+    most = read_workers(workers)
     if out is not None:
         files.check(files.document_path(out))
     with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
-        result = simulate(
-            described, n, policy, load=scale, executor=elsewhere, progress=progress, workers=most, **options
+        result = api.simulate(
+            described, n, policy, load=rho, executor=elsewhere, progress=progress, workers=most, **options
         )
     deliver(
         lambda: print_json(result.to_dict()) if as_json else _print(result, widths=widths),

@@ -18,23 +18,26 @@ import numpy as np
 from malleable.errors import JobsError, did_you_mean
 from malleable.model.job_rows import COLUMNS, NUMBERS, REQUIRED, in_range, read_row
 from malleable.model.jobs import Jobs
+from malleable.model.standard_input import standard_input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
     from malleable.contracts import FloatArray
-    from malleable.model import Workload
     from malleable.model.jobs import IntArray
+    from malleable.model.workload import Workload
 
-FORM = "give a header id,class,remaining (optional weight, age, cores) and one line a job"
+FORM = "give a header id,class,remaining (optional weight, age, cores) and one line per job"
 STRETCH = 1 << 10
 """Rows that are read at a time; many more would keep Python's garbage collector busy."""
 DELIMITERS = ",;\t"
 
 
 def read_jobs(workload: Workload, source: str | Path) -> Jobs:
-    """Read the jobs of a CSV or JSON file."""
+    """Read the jobs of a CSV or JSON file, or of standard input if `source` is -."""
+    if str(source) == "-":
+        return stream_jobs(workload, standard_input())
     try:
         stream = Path(source).open(encoding="utf-8-sig", newline="")  # noqa: SIM115 - closed below
     except FileNotFoundError:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from malleable.contracts import FloatArray, Speedup
 from malleable.errors import JobsError, did_you_mean
-from malleable.model import Workload
 from malleable.model.job_rows import check_range, in_range, read_row
+from malleable.model.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

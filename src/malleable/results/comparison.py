@@ -29,7 +29,7 @@ class Difference:
     low: float
     high: float
     load: float = math.nan
-    """The system load; NaN where nobody said."""
+    """The system load; NaN where it is not known."""
 
     @property
     def significant(self) -> bool:

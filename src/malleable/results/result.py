@@ -206,7 +206,7 @@ class Result:
         return merge(results)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with one row a class; numbers of the whole run are repeated."""
+        """A pandas DataFrame with one row per class; numbers of the whole run are repeated."""
         return frames.frame(frames.rows(self.to_dict()))
 
     def __eq__(self, other: object) -> bool:

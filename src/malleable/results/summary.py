@@ -191,6 +191,6 @@ def _status(given: str, steady: Stability, cost: Estimate, precision: float | No
 
 
 def _joint_status(results: Sequence[Result]) -> str:
-    """Only what the records cannot tell is carried over: that somebody stopped a run."""
+    """Only what the records cannot tell is carried over: that a run was stopped."""
     stopped = any(result.status == Status.INTERRUPTED for result in results)
     return Status.INTERRUPTED if stopped else Status.COMPLETE

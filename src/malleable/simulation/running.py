@@ -1,0 +1,96 @@
+"""Carry out one task, in stages until its precision is met, and say what came of its replications."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, TypeGuard
+
+from malleable.engine.enforcement import naming
+from malleable.engine.engines import start_run
+from malleable.results import Result, Status, summarise
+from malleable.simulation.program import program
+from malleable.statistics import reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from malleable.engine.run import Outcome
+    from malleable.simulation.task import Task
+
+FIRST_STAGE = 1 << 17
+GROWTH = 1.5
+
+
+def run_task(task: Task, progress: Callable[[int, int], None] | None = None) -> Outcome:
+    """Carry out one task in this process; `progress(done, aim)` is told numbers of jobs."""
+    with naming(task.policy, task.label):
+        return _run(task, progress)
+
+
+def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
+    settings = task.settings
+    precision, most = settings.precision, settings.most_jobs
+    # A first stage that the warm-up fills would have nothing to say.
+    aim = most if precision is None else min(most, max(FIRST_STAGE, 2 * (settings.warmup or 0)))
+    run = start_run(
+        task.engine,
+        task.workload,
+        task.cores,
+        program(task.policy, task.workload, task.cores),
+        jobs=aim,
+        source=task.source.stream(task.workload),
+        name=task.label,
+        interpreted=settings.interpreted,
+        widths=settings.widths,
+    )
+    while True:
+        run.extend(aim, None if progress is None else partial(_told, progress, aim))
+        if precision is None or run.jobs >= most or run.interrupted or run.exhausted:
+            break
+        so_far = task_result(task, [run.outcome()])
+        if reached(so_far.cost, precision):
+            break
+        aim = min(most, _enough(run.jobs, so_far, precision))
+    return run.outcome()
+
+
+def _told(progress: Callable[[int, int], None], aim: int, done: int) -> None:
+    progress(done, aim)
+
+
+def _enough(jobs: int, so_far: Result, precision: float) -> int:
+    """How many jobs should do, judging by the interval so far: half-widths fall with the root of the run."""
+    relative = so_far.cost.relative_half_width
+    factor = 1.1 * (relative / precision) ** 2 if math.isfinite(relative) else 4.0
+    return int(jobs * min(max(factor, GROWTH), 4.0))
+
+
+def task_result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
+    """The result of the replications that there are; some are missing after Ctrl-C."""
+    settings = task.settings
+    done = {settings.seed + r: outcome for r, outcome in enumerate(outcomes) if usable(outcome, task)}
+    stopped = len(done) < len(outcomes) or any(outcome.interrupted for outcome in done.values())
+    return summarise(
+        [outcome.records for outcome in done.values()],
+        workload=task.workload,
+        cores=task.cores,
+        policy=task.label,
+        seed=list(done),
+        jobs=sum(outcome.jobs for outcome in done.values()),
+        warmup=settings.warmup,
+        confidence=settings.confidence,
+        events=sum(outcome.events for outcome in done.values()),
+        seconds=sum(outcome.seconds for outcome in done.values()),
+        status=Status.INTERRUPTED if stopped else Status.COMPLETE,
+        precision=settings.precision,
+        whole_cores=task.policy.whole_cores,
+        blocking=task.policy.blocking,
+    )
+
+
+def usable(outcome: Outcome | None, task: Task) -> TypeGuard[Outcome]:
+    """Whether the task got as far as one record, and if it was interrupted, beyond the warm-up given."""
+    if outcome is None or outcome.records.size == 0:
+        return False
+    return not outcome.interrupted or outcome.records.arrivals.sum() > (task.settings.warmup or 0)

@@ -1,0 +1,58 @@
+"""How to run: how many jobs, from which seed, how often, how precisely."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from malleable.catalog.spec import whole_number
+from malleable.errors import ParameterError
+
+if TYPE_CHECKING:
+    from malleable.model import Workload
+
+DEFAULT_JOBS = 1_000_000
+FILLINGS = 30.0
+"""A run of the default length brings so many times the jobs that are present with one core each: a large
+system, which starts empty, has to fill first."""
+MOST_JOBS = 1_000_000_000
+"""Where a run with a precision but no number of jobs gives up."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run: everything but what is run."""
+
+    jobs: int | None = None
+    seed: int = 0
+    replications: int = 1
+    precision: float | None = None
+    warmup: int | None = None
+    confidence: float = 0.95
+    interpreted: bool = False
+    widths: bool = False
+    allow_unstable: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("replications", 1), ("seed", 0), ("warmup", 0)):
+            value = getattr(self, name)
+            # Only what has no default number may be left to us.
+            if value is not None or name in {"replications", "seed"}:
+                object.__setattr__(self, name, whole_number(name, value, least))
+        if self.precision is not None and not 0.0 < self.precision < 1.0:
+            raise ParameterError(
+                f"precision must lie between 0 and 1, got {self.precision!r}", "0.01 means ±1 %"
+            )
+
+    @property
+    def most_jobs(self) -> int:
+        """Where the run ends at the latest."""
+        if self.jobs is not None:
+            return self.jobs
+        return DEFAULT_JOBS if self.precision is None else MOST_JOBS
+
+
+def default_jobs(workload: Workload) -> int:
+    """A million, or more where a million would hardly fill the system."""
+    return min(max(DEFAULT_JOBS, math.ceil(FILLINGS * workload.total_load)), MOST_JOBS)

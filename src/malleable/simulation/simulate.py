@@ -1,0 +1,40 @@
+"""One policy on one workload: until the jobs are through, the precision is reached, or Ctrl-C is pressed.
+
+Whatever was done is returned, labelled for what it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from malleable.execution.tasks import spread
+from malleable.simulation.running import run_task, task_result, usable
+from malleable.simulation.settings import Settings
+from malleable.simulation.task import checked_task, replicated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+    from malleable.contracts import Policy
+    from malleable.model import Workload
+    from malleable.results import Result
+
+
+def simulate(
+    workload: Workload,
+    cores: float,
+    policy: Policy | str | Callable[..., Any] = "wham",
+    *,
+    load: float | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> Result:
+    """Cost and response times of a policy; `malleable.simulate` says it all, `settings` are `Settings`."""
+    task = checked_task(workload, cores, policy, load, Settings(**settings))
+    outcomes = spread(run_task, replicated(task), executor, progress, workers)
+    if not any(usable(outcome, task) for outcome in outcomes):
+        raise KeyboardInterrupt
+    return task_result(task, outcomes)

@@ -1,0 +1,99 @@
+"""The walks of CONTRIBUTING are true: each goes down its list, from the command to the last module.
+
+A walk is one command on a tiny example. Every module of the list is entered, and only by calls from modules
+above it: a walk that turns back makes the list wrong. A function defined inside another one is a callback
+(progress), which is handed down and called from below; it is no step of the walk.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.shell import malleable
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TINY = ("paper", "--cores", "4", "--load", "0.25", "--jobs", "300", "--interpreted")
+COMMANDS = {
+    "simulate": ("simulate", *TINY),
+    "allocate": ("allocate", "paper", "--cores", "4", "--jobs", "jobs.csv"),
+    "paper --quick": ("paper", "--quick", "--only", "e01_speedups", "--workers", "2"),
+    "A function of yours": ("simulate", *TINY, "--policy", "mine.py:one_each"),
+}
+
+
+def walks() -> dict[str, list[str]]:
+    """Each walk's title with the modules of its list."""
+    section = re.search(r"^## The four walks\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    parts = re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", section[1], re.MULTILINE | re.DOTALL)
+    return {
+        title.replace("`", "").removeprefix("malleable "): re.findall(
+            r"^\d+\. `([\w/]+)`", body, re.MULTILINE
+        )
+        for title, body in parts
+    }
+
+
+def steps(modules: list[str], *command: str) -> set[tuple[str, str]]:
+    """Calls from one of the modules into another while a command runs; the first is called by no other."""
+    names = {f"malleable.{module.replace('/', '.')}": module for module in modules}
+    found: set[tuple[str, str]] = set()
+
+    def enter(frame, event, _):
+        here = names.get(frame.f_globals.get("__name__", ""))
+        if event == "call" and here is not None and not frame.f_code.co_flags & inspect.CO_NESTED:
+            caller = _caller(frame, here, names)
+            if caller is not None:
+                found.add((caller, here))
+
+    before = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        done = malleable(*command)
+    finally:
+        sys.setprofile(before)
+    assert done.status == 0, done.err
+    return found
+
+
+def _caller(frame, here: str, names: dict[str, str]) -> str | None:
+    """The module of the list that made a call, however far up; None in the import of a module."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and module.startswith("malleable."):
+            return None
+        if names.get(module, here) != here:
+            return names[module]
+        frame = frame.f_back
+    return None
+
+
+def test_there_are_four_walks():
+    """Every list of the page is walked here, and every list says where each of its modules is."""
+    found = walks()
+    assert set(found) == set(COMMANDS)
+    for modules in found.values():
+        assert len(modules) >= 5
+        assert len(set(modules)) == len(modules)
+        for module in modules:
+            place = ROOT / "src" / "malleable" / module
+            assert place.with_suffix(".py").is_file() or (place / "__init__.py").is_file(), module
+
+
+@pytest.mark.parametrize("title", COMMANDS)
+def test_a_walk_goes_down_its_list(title, tmp_path, monkeypatch):
+    """Each module but the first is called, and only by modules above it."""
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.csv").write_text("id,class,remaining\na,class-1,0.1\nb,class-2,0.5\n")
+    Path("mine.py").write_text("def one_each(jobs, cores):\n    return [1.0] * len(jobs)\n")
+    modules = walks()[title]
+    found = steps(modules, *COMMANDS[title], "--json")
+    assert {callee for _, callee in found} == set(modules[1:])
+    upwards = {(a, b) for a, b in found if modules.index(a) > modules.index(b)}
+    assert not upwards
