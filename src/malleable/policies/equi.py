@@ -13,8 +13,9 @@ import numpy as np
 
 from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import SHARE, ClassProgram
+from malleable.policies.base.job_rule import usable
 from malleable.policies.rules.class_markets import equi_rule, market_table
-from malleable.policies.rules.market_allocation import DUST, usable
+from malleable.policies.rules.tolerances import DUST
 from malleable.theory.market import EqualBuyers
 
 if TYPE_CHECKING:

@@ -112,11 +112,6 @@ def outlook(workload: Workload, cores: float) -> Outlook:
 _remembered = functools.lru_cache(maxsize=64)(outlook)
 
 
-def _rule_on_copy(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """The rule writes the last price into its table, and tables kept for `allocate` are not to be written."""
-    discounted_rule(jobs, cores, table.copy(), out)
-
-
 @dataclass(frozen=True)
 class _Expecting(JobRule):
     """The policy with a known outlook, asked about single jobs, which may bring speedups of their own."""
@@ -125,7 +120,7 @@ class _Expecting(JobRule):
     price: float
     spare: float
 
-    rule = staticmethod(_rule_on_copy)
+    rule = staticmethod(discounted_rule)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:
         return discounted_table(workload, cores, self.discount, self.price, self.spare)

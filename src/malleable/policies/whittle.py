@@ -30,7 +30,7 @@ from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Allocation, Policy, Speedup
 from malleable.engine.rule_interface import JobProgram
 from malleable.model import checked_cores
-from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.rules.tolerances import DUST
 from malleable.policies.rules.whittle_jobs import whittle_rule, whittle_table
 from malleable.theory.market import PROHIBITIVE
 from malleable.theory.whittle import Arms, whittle_index

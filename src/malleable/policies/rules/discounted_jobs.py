@@ -25,7 +25,6 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import demand, speed, work_demand
-from malleable.policies.base.job_rule import TINY, ascending
 from malleable.policies.rules.market_clearing import clear_groups
 from malleable.policies.rules.market_groups import (
     COUNT,
@@ -42,6 +41,8 @@ from malleable.policies.rules.market_groups import (
     market_jobs_table,
 )
 from malleable.policies.rules.market_jobs import wham_jobs_rule
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import TINY
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -24,7 +24,7 @@ from malleable.engine.speedup_table import (
     peak,
     speed,
 )
-from malleable.policies.base.job_rule import ascending
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.whittle_arms import (
     ARM_LINES,
     CHEAP,
