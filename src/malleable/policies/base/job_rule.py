@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from malleable.engine.rule_interface import (
 )
 from malleable.engine.speedup_table import encode
 from malleable.model import ConditionWarning, Workload, checked_cores
+from malleable.policies.base.remembering import remembered
 from malleable.policies.base.run_rule import run_rule
 from malleable.policies.rules.tolerances import DUST
 
@@ -118,7 +118,7 @@ class JobRule(Policy):
         workload, index = jobs.workload, jobs.class_index
         if self.uses_speedups and jobs.own_speedups is not None:
             workload, index = a_class_each(jobs)
-        rule, table = _prepared(self, workload, cores, integer)
+        rule, table = _prepared(self, workload, cores, integer=integer)
         rows, widths = job_rows(jobs, index), np.zeros(len(jobs))
         table = table.copy()  # rules may leave numbers there, and the next call is to start from the same
         run_rule(rule, rows, cores, table, widths)
@@ -177,15 +177,8 @@ def a_class_each(jobs: Jobs) -> tuple[Workload, IntArray]:
         return Workload(jobs.workload.name, tuple(rows)), np.array(index, dtype=np.intp)
 
 
-def _prepared(policy: JobRule, workload: Workload, cores: float, integer: bool) -> Decision:
-    try:
-        return _remembered(policy, workload, cores, integer)
-    except TypeError:  # a user's policy or law may not hash
-        return policy.decision(workload, cores, integer=integer)
-
-
-@lru_cache(maxsize=64)
-def _remembered(policy: JobRule, workload: Workload, cores: float, integer: bool) -> Decision:
+@remembered
+def _prepared(policy: JobRule, workload: Workload, cores: float, *, integer: bool) -> Decision:
     made = policy.decision(workload, cores, integer=integer)
     made.table.setflags(write=False)
     return made

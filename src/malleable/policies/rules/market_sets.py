@@ -46,19 +46,6 @@ def market_sets(
     return order, sets, count
 
 
-def most_valuable(sets: FloatArray, count: int) -> int:
-    """The set that pays most for its next step, the oldest where several do; −1 if nobody can step."""
-    best = -1
-    for one in range(count):
-        if sets[WIDER, one] > sets[NARROW, one] and (
-            best < 0
-            or sets[VALUE, one] > sets[VALUE, best]
-            or (sets[VALUE, one] == sets[VALUE, best] and sets[AGE, one] < sets[AGE, best])
-        ):
-            best = one
-    return best
-
-
 def _add_sets(
     jobs: FloatArray,
     market: FloatArray,

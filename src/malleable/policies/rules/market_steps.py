@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from malleable.engine.speedup_table import POINTS, PREAMBLE, ROW, START, TABLE, VERTICES, _segment, speed
 from malleable.numerics.hull import DENT
 from malleable.policies.rules.market_groups import (
@@ -29,8 +31,8 @@ from malleable.policies.rules.market_sets import (
     VALUE,
     WIDER,
     market_sets,
-    most_valuable,
 )
+from malleable.policies.rules.set_heap import pop_set, push_set
 from malleable.policies.rules.tolerances import DUST, SAME
 
 if TYPE_CHECKING:
@@ -142,12 +144,14 @@ def spend(  # noqa: C901 - one loop over numbers
     which the cores suffice.
     """
     order, sets, count = market_sets(jobs, market, groups, member, queue, served, present)
+    heap = np.zeros(sets.shape[1] + 1, np.int64)
     for one in range(count):
         if sets[SIZE, one] > 0.0:
             _look_ahead(table, market, sets, one, kind)
+            push_set(heap, sets, one)
     entries, price = count, -1.0
     while spare > DUST:
-        best = most_valuable(sets, count)
+        best = pop_set(heap, sets)
         if best < 0:
             break
         lucky = _affordable(sets, best, spare)
@@ -165,13 +169,15 @@ def spend(  # noqa: C901 - one loop over numbers
             entries += 1
             sets[SIZE, best], sets[NARROW, best], sets[AGE, best] = lucky, sets[WIDER, best], entries
             _look_ahead(table, market, sets, best, kind)
+            push_set(heap, sets, best)
         if rest > 0:
             i, weight = _class_and_weight(market, sets, left)
             value, wider = _best_part(table, i, weight, float(sets[NARROW, left]), spare, kind)
             sets[SIZE, left], sets[VALUE, left] = rest, value
             sets[WIDER, left], sets[REACH, left] = wider, spare
+            push_set(heap, sets, left)
     if price < 0.0:
-        best = most_valuable(sets, count)
+        best = pop_set(heap, sets)
         price = float(sets[VALUE, best]) if best >= 0 else 0.0
     for one in range(count):
         for position in range(int(sets[FIRST, one]), int(sets[FIRST, one]) + int(sets[SIZE, one])):
