@@ -27,7 +27,7 @@ def clearing_price(jobs: FloatArray, table: FloatArray, out: FloatArray, kind: i
     price = float(table[int(table[1]) + CLEARED])
     if math.isnan(price):
         return None
-    if price <= FREE * (1.0 + 1e-6):
+    if price <= 2.0 * FREE:  # where the search gives up
         return 0.0
     return price if price < PROHIBITIVE else _entry_price(jobs, table, out, kind)
 

@@ -25,7 +25,7 @@ from malleable.engine.speedup_table import (
     speed,
 )
 from malleable.policies.rules.ordering import ascending
-from malleable.policies.rules.tolerances import DUST, TIGHT
+from malleable.policies.rules.tolerances import DUST, PROHIBITIVE, TIGHT
 from malleable.policies.rules.whittle_arms import (
     ARM_LINES,
     CHEAP,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 SETTLED = 1e-11
 """Difference of log prices at which a search ends."""
 BISECTIONS = 60
-HIGHEST, LOWEST = math.log(1e280), math.log(1e-300)
+HIGHEST, LOWEST = math.log(PROHIBITIVE), math.log(1e-300)
 """Logarithms of the prices between which the search stays."""
 
 
