@@ -36,7 +36,7 @@ from malleable.engine.rule_interface import (
 from malleable.engine.speedup_table import encode
 from malleable.model import ConditionWarning, Workload, checked_cores
 from malleable.policies.base.remembering import remembered
-from malleable.policies.base.run_rule import run_rule
+from malleable.policies.base.run_rule import is_ours, run_rule
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ class JobRule(Policy):
         table = table.copy()  # rules may leave numbers there, and the next call is to start from the same
         run_rule(rule, rows, cores, table, widths)
         price = self.price_of(rows, table, widths)
-        widths = enforce(widths, len(jobs), cores)
+        if not is_ours(rule):
+            widths = enforce(widths, len(jobs), cores)
         out = np.empty(len(jobs))
         out[jobs.order] = self.whole_widths(rows, table, widths, cores) if integer else widths
         return Allocation(out, price)

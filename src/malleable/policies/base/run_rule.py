@@ -34,7 +34,7 @@ def run_rule(
     """Write the cores of each job into `out`; the rule may write into its table."""
     if rule in _machine_code:
         _machine_code[rule](rows, cores, table, out)
-    elif len(rows) <= FEW or not str(getattr(rule, "__module__", "")).startswith("malleable."):
+    elif len(rows) <= FEW or not is_ours(rule):
         rule(rows, cores, table, out)
     elif _spent[rule] + len(rows) * PER_JOB >= LOADING and _load(rule):
         _machine_code[rule](rows, cores, table, out)
@@ -42,6 +42,11 @@ def run_rule(
         start = perf_counter()
         rule(rows, cores, table, out)
         _spent[rule] += perf_counter() - start
+
+
+def is_ours(rule: Callable[..., None]) -> bool:
+    """Whether a rule is of this package."""
+    return str(getattr(rule, "__module__", "")).startswith("malleable.")
 
 
 def _load(rule: Callable[..., None]) -> bool:
