@@ -22,12 +22,13 @@ from malleable.errors import InfeasibleError, ParameterError, PolicyError, Workl
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.policies.base.function import Function
-from malleable.policies.base.job_rule import JobRule, Timing, ascending, job_rows
+from malleable.policies.base.job_rule import JobRule, Timing, job_rows
 from malleable.policies.base.rooftop import parallelism
 from malleable.policies.fixed_width import FixedWidth
 from malleable.policies.hesrpt import Hesrpt, effective_exponent, shares, total_weighted_flow
 from malleable.policies.knee import Knee
 from malleable.policies.pollux import Pollux, fill_by_price
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.sia import Sia
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power

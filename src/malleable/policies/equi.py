@@ -13,8 +13,11 @@ import numpy as np
 
 from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import SHARE, ClassProgram
+from malleable.engine.speedup_table import PEAK, PREAMBLE, ROW, peak
+from malleable.policies.base.job_rule import a_class_each, usable
+from malleable.policies.base.remembering import remembered
 from malleable.policies.rules.class_markets import equi_rule, market_table
-from malleable.policies.rules.market_allocation import DUST, usable
+from malleable.policies.rules.tolerances import DUST
 from malleable.theory.market import EqualBuyers
 
 if TYPE_CHECKING:
@@ -30,32 +33,42 @@ class Equi(Policy):
     blocking: ClassVar[bool] = False
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        """Run the class rule on the counts; on whole cores the earlier arrivals get what it leaves over."""
         cores = usable(cores, integer=integer)
         if len(jobs) == 0:
             return Allocation(np.zeros(0), None)
-        peaks = np.array([float(s.peak) for s in jobs.speedups])[jobs.speedup_index]
-        share = level(np.ceil(peaks - DUST) if integer else peaks, cores)
+        workload, index = jobs.workload, jobs.class_index
+        if jobs.own_speedups is not None:
+            workload, index = a_class_each(jobs)
+        table = _table(workload, cores, integer=integer)
+        counts = np.bincount(index, minlength=len(workload.classes)).astype(float)
+        widths = np.zeros(len(counts))
+        equi_rule(counts, cores, table, widths)
         if not integer:
-            return Allocation(np.minimum(share, peaks), None)
-        out = np.minimum(np.floor(share + DUST), np.ceil(peaks - DUST))
-        spare = int(cores - out.sum() + DUST)
-        wanting = jobs.order[(out < np.ceil(peaks - DUST))[jobs.order]]
-        out[wanting[:spare]] += 1.0
+            return Allocation(widths[index], None)
+        out = np.floor(widths + DUST)[index]
+        most = np.array([peak(table, i) for i in range(len(counts))])[index]
+        wanting = jobs.order[(out < most)[jobs.order]]
+        out[wanting[: int(cores - out.sum() + DUST)]] += 1.0
         return Allocation(out, None)
 
     def buyers(self, workload: Workload) -> EqualBuyers:
         return EqualBuyers(workload.speedups, np.ones(len(workload.classes)))
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
-        weights = np.ones(len(workload.classes))
-        return ClassProgram(equi_rule, market_table(workload.speedups, weights, cores), SHARE)
+        return ClassProgram(equi_rule, _made_table(workload, cores), SHARE)
 
 
-def level(peaks: FloatArray, cores: float) -> float:
-    """The height L with Σ min(L, peak_j) = cores, or infinity if all peaks fit."""
-    rising = np.sort(peaks)
-    before = np.concatenate([[0.0], np.cumsum(rising)[:-1]])
-    waiting = len(rising) - np.arange(len(rising))
-    candidates = (cores - before) / waiting
-    reached = np.flatnonzero(candidates <= rising)
-    return float(candidates[reached[0]]) if len(reached) else float("inf")
+def _made_table(workload: Workload, cores: float) -> FloatArray:
+    return market_table(workload.speedups, np.ones(len(workload.classes)), cores)
+
+
+@remembered
+def _table(workload: Workload, cores: float, *, integer: bool) -> FloatArray:
+    """The rule's table, with peaks rounded up where cores are whole."""
+    table = _made_table(workload, cores)
+    if integer:
+        peaks = table[PREAMBLE + PEAK : PREAMBLE + ROW * len(workload.classes) : ROW]
+        peaks[:] = np.ceil(peaks - DUST)
+    table.setflags(write=False)
+    return table

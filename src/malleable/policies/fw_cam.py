@@ -14,8 +14,8 @@ import numpy as np
 from malleable.catalog.spec import OpenFraction
 from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import POOLS, ClassProgram
+from malleable.policies.base.job_rule import usable
 from malleable.policies.rules.class_markets import fixed_rule, fixed_table
-from malleable.policies.rules.market_allocation import usable
 from malleable.theory.fw_cam import FixedWidthPlan, plan
 
 if TYPE_CHECKING:

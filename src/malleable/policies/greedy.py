@@ -9,14 +9,14 @@ With equal weights all jobs tie when N ≥ n; earlier arrivals go first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from malleable.contracts import Allocation, FloatArray, Policy
 from malleable.engine.rule_interface import FIFO, ClassProgram, JobProgram
 from malleable.errors import UnsupportedError
+from malleable.policies.base.job_rule import Decision
+from malleable.policies.base.market_rule import MarketRule
 from malleable.policies.rules.class_markets import (
     greedy_rule,
     has_closed_forms,
@@ -25,28 +25,19 @@ from malleable.policies.rules.class_markets import (
     newton_table,
     one_core_each_fits,
 )
-from malleable.policies.rules.market_allocation import (
-    Groups,
-    grouped,
-    improved_whole,
-    in_costs,
-    serve_by_price,
-    usable,
-)
-from malleable.policies.rules.market_groups import market_jobs_table
+from malleable.policies.rules.clearing_price import clearing_price
+from malleable.policies.rules.greedy_whole import greedy_integer_rule, improved_whole
+from malleable.policies.rules.market_groups import WORK, market_jobs_table
 from malleable.policies.rules.market_jobs import greedy_jobs_rule
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
     from malleable.model import Workload
-    from malleable.model.jobs import IntArray, Jobs
-
-FINISHING = (1e-100, 1e100)
-"""The range of weights c/x, within that of prices: jobs about to finish count alike."""
 
 
 @dataclass(frozen=True)
-class Greedy(Policy):
+class Greedy(MarketRule):
     """GREEDY: maximise the weighted rate of work; weight is 1, mu, c, cmu or c/x."""
 
     weight: Literal["1", "mu", "c", "cmu", "c/x", 1] = "1"
@@ -57,34 +48,23 @@ class Greedy(Policy):
     def check(self) -> None:
         object.__setattr__(self, "weight", str(self.weight))
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        cores = usable(cores, integer=integer)
-        if len(jobs) == 0:
-            return Allocation(np.zeros(0), None)
-        by_class = self.weight in {"1", "mu"} or (self.weight != "c/x" and not jobs.own_weights)
-        groups = grouped(jobs, self._job_weights(jobs), by_class=by_class and jobs.own_speedups is None)
-        buyers = GreedyBuyers(groups.speedups, groups.weights, integer=integer)
-        value = (buyers.weights * buyers.speedups(buyers.least) / buyers.least)[groups.member]
-        order = partial(self.order, jobs, groups, value)
-        found = serve_by_price(buyers, groups.member, jobs, order, value, cores)
-        found = improved_whole(buyers, groups.member, jobs, found, cores) if integer else found
-        return in_costs(found, buyers.unit)
+    @property
+    def by_cost(self) -> bool:
+        return "c" in str(self.weight)
 
-    def order(self, jobs: Jobs, groups: Groups, value: FloatArray) -> IntArray:  # noqa: ARG002 - see GREEDY*
-        """Who is served first: the most valuable, then the earliest."""
-        return jobs.by(value)
+    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+        weight = str(self.weight)
+        if integer:
+            buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
+            table = market_jobs_table(workload, cores, weight, shy=self.shy, buyers=buyers)
+            return Decision(greedy_integer_rule, table)
+        return Decision(greedy_jobs_rule, market_jobs_table(workload, cores, weight, shy=self.shy))
 
-    def _job_weights(self, jobs: Jobs) -> FloatArray:
-        if self.weight == "1":
-            return np.ones(len(jobs))
-        if self.weight == "c":
-            return jobs.weight
-        if self.weight == "c/x":
-            with np.errstate(divide="ignore", over="ignore"):
-                return np.clip(jobs.weight / jobs.remaining, *FINISHING)
-        rate = 1.0 / jobs.workload.mean_sizes[jobs.class_index]
-        with np.errstate(over="ignore"):
-            return rate if self.weight == "mu" else jobs.weight * rate
+    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
+        return clearing_price(rows, table, out, WORK)
+
+    def whole_widths(self, rows: FloatArray, table: FloatArray, out: FloatArray, cores: float) -> FloatArray:
+        return improved_whole(rows, table, out, cores)
 
     def buyers(self, workload: Workload) -> GreedyBuyers:
         costs, rates = workload.holding_costs, 1.0 / workload.mean_sizes

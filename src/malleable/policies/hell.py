@@ -22,8 +22,9 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING
 from malleable.engine.speedup_table import encode, peak, speed
-from malleable.policies.base.job_rule import TINY, JobRule, by_remaining, table_of
-from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.base.job_rule import JobRule, table_of
+from malleable.policies.rules.ordering import by_remaining
+from malleable.policies.rules.tolerances import DUST, TINY
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Speedup

@@ -24,8 +24,9 @@ import numpy as np
 from malleable.catalog.spec import OpenFraction
 from malleable.engine.rule_interface import CLASS, WEIGHT
 from malleable.engine.speedup_table import encode, peak
-from malleable.policies.base.job_rule import JobRule, by_remaining, one_core_each, table_of
-from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.base.job_rule import JobRule, table_of
+from malleable.policies.rules.ordering import by_remaining, one_core_each
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -17,8 +17,9 @@ import numpy as np
 from malleable.catalog.spec import Positive
 from malleable.engine.rule_interface import CLASS, REMAINING
 from malleable.engine.speedup_table import encode, speed
-from malleable.policies.base.job_rule import JobRule, ascending, table_of
-from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.base.job_rule import JobRule, table_of
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -25,7 +25,7 @@ from malleable.engine.rule_interface import CLASS, HELD
 from malleable.engine.speedup_table import encode, peak, speed
 from malleable.policies.base.job_rule import table_of
 from malleable.policies.base.periodic import CELLS, PRICES, Restarting, change_factor
-from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import peak
-from malleable.policies.base.job_rule import TINY, JobRule
+from malleable.policies.base.job_rule import JobRule
+from malleable.policies.rules.tolerances import TINY
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

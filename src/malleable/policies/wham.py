@@ -14,10 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import INDEX, ClassProgram, JobProgram
+from malleable.policies.base.job_rule import Decision
+from malleable.policies.base.market_rule import MarketRule
 from malleable.policies.rules.class_markets import (
     has_closed_forms,
     market_table,
@@ -26,32 +25,30 @@ from malleable.policies.rules.class_markets import (
     quadratic_table,
     wham_rule,
 )
-from malleable.policies.rules.market_allocation import grouped, in_costs, serve_by_index, usable
-from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.market_jobs import wham_jobs_rule
+from malleable.policies.rules.clearing_price import clearing_price
+from malleable.policies.rules.market_groups import WHAM, market_jobs_table
+from malleable.policies.rules.market_jobs import wham_integer_rule, wham_jobs_rule
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
     from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)
-class Wham(Policy):
+class Wham(MarketRule):
     """WHAM: one price for all; largest c/x first when jobs outnumber cores. Mean-field optimal."""
 
     blocking: ClassVar[bool] = False
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        cores = usable(cores, integer=integer)
-        if len(jobs) == 0:
-            return Allocation(np.zeros(0), None)
-        groups = grouped(jobs, jobs.weight, by_class=not jobs.own_weights)
-        buyers = WhittleBuyers(groups.speedups, groups.weights, integer=integer)
-        gain = buyers.weights * buyers.speedups(buyers.least) / buyers.least
-        with np.errstate(divide="ignore", over="ignore"):
-            index = gain[groups.member] / jobs.remaining
-        return in_costs(serve_by_index(buyers, groups.member, jobs, index, cores), buyers.unit)
+    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+        if integer:
+            buyers = WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)
+            return Decision(wham_integer_rule, market_jobs_table(workload, cores, buyers=buyers))
+        return Decision(wham_jobs_rule, market_jobs_table(workload, cores))
+
+    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
+        return clearing_price(rows, table, out, WHAM)
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
         return WhittleBuyers(workload.speedups, workload.holding_costs)

@@ -23,7 +23,6 @@ At load 1 or more there is no l*, and on fewer than three cores there is no mark
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from malleable.engine.rule_interface import JobProgram
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base.job_rule import JobRule
+from malleable.policies.base.remembering import remembered
 from malleable.policies.rules.discounted_jobs import discounted_rule, discounted_table
 from malleable.policies.wham import Wham
 from malleable.theory.fluid import Fluid
@@ -80,10 +80,7 @@ class WhamDiscounted(Policy):
 
     def outlook(self, workload: Workload, cores: float) -> Outlook:
         """The long-run price and the rate at which shortages end, by the rule or as given."""
-        try:
-            expected = _remembered(workload, checked_cores(cores))
-        except TypeError:  # a user's law may not hash
-            expected = outlook(workload, cores)
+        expected = _remembered(workload, checked_cores(cores))
         if self.alpha is None or expected.discount == 0.0:
             return expected
         return expected._replace(discount=self.alpha, spare=math.inf)
@@ -109,12 +106,7 @@ def outlook(workload: Workload, cores: float) -> Outlook:
     return Outlook(-slowest, point.price, spare) if slowest < 0.0 else nothing
 
 
-_remembered = functools.lru_cache(maxsize=64)(outlook)
-
-
-def _rule_on_copy(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """The rule writes the last price into its table, and tables kept for `allocate` are not to be written."""
-    discounted_rule(jobs, cores, table.copy(), out)
+_remembered = remembered(outlook)
 
 
 @dataclass(frozen=True)
@@ -125,7 +117,7 @@ class _Expecting(JobRule):
     price: float
     spare: float
 
-    rule = staticmethod(_rule_on_copy)
+    rule = staticmethod(discounted_rule)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:
         return discounted_table(workload, cores, self.discount, self.price, self.spare)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from annotated_types import Ge, Lt
 
-from malleable.catalog.spec import INFINITY
 from malleable.catalog.user_files import load_object
 from malleable.errors import MalleableError, ParameterError, WorkloadError
-from malleable.speedups.base.numeric import NumericSpeedup
+from malleable.speedups.base import NumericSpeedup, Width
 from malleable.speedups.table import UNIT
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ class Custom(NumericSpeedup):
     """Any Python function s(k) with s(1) = 1, or "file.py:name", used up to `limit` cores."""
 
     function: Any
-    limit: Annotated[float, Ge(1), Lt(INFINITY)] = 2.0**20
+    limit: Width = 2.0**20
 
     def check(self) -> None:
         try:

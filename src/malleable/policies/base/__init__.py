@@ -1,1 +1,39 @@
-"""What a policy is built on, and what a policy file imports."""
+"""What a policy is built on: a policy's file imports from here, and NumPy.
+
+- `Policy` and its answer, an `Allocation`; `JobRule`, a policy given by a rule on single jobs.
+- `ClassProgram` with its disciplines and `JobProgram`: what the simulator runs.
+- The columns of the job array that a rule sees.
+- `encode`, `speed` and `table_of`: speedups as numbers in a rule's table.
+- Ranges for the options of a policy.
+"""
+
+from malleable.catalog.spec import Count as Count
+from malleable.catalog.spec import NonNegative as NonNegative
+from malleable.catalog.spec import OpenFraction as OpenFraction
+from malleable.catalog.spec import Positive as Positive
+from malleable.catalog.spec import Probability as Probability
+from malleable.contracts import Allocation as Allocation
+from malleable.contracts import Policy as Policy
+from malleable.engine.rule_interface import AGE as AGE
+from malleable.engine.rule_interface import CLASS as CLASS
+from malleable.engine.rule_interface import FIFO as FIFO
+from malleable.engine.rule_interface import HELD as HELD
+from malleable.engine.rule_interface import IDENTITY as IDENTITY
+from malleable.engine.rule_interface import INDEX as INDEX
+from malleable.engine.rule_interface import POOLS as POOLS
+from malleable.engine.rule_interface import REMAINING as REMAINING
+from malleable.engine.rule_interface import RESTARTS as RESTARTS
+from malleable.engine.rule_interface import SHARE as SHARE
+from malleable.engine.rule_interface import SIZE as SIZE
+from malleable.engine.rule_interface import WEIGHT as WEIGHT
+from malleable.engine.rule_interface import ClassProgram as ClassProgram
+from malleable.engine.rule_interface import JobProgram as JobProgram
+from malleable.engine.speedup_table import encode as encode
+from malleable.engine.speedup_table import most_efficient as most_efficient
+from malleable.engine.speedup_table import peak as peak
+from malleable.engine.speedup_table import speed as speed
+from malleable.policies.base.job_rule import JobRule as JobRule
+from malleable.policies.base.job_rule import Timing as Timing
+from malleable.policies.base.job_rule import table_of as table_of
+from malleable.policies.rules.ordering import ascending as ascending
+from malleable.policies.rules.ordering import by_remaining as by_remaining

@@ -2,8 +2,9 @@
 
 A rule is `rule(jobs, cores, table, out)`: `jobs` has one row a job, earliest arrival first, with the columns
 of `engine.rule_interface`; `table` is what `prepare` computed once; the cores of each job go into `out`. It
-is plain Python over numbers, so the very same function runs interpreted here, compiled in the simulator, and
-may call other module-level functions of the same kind: those below, and those of `engine.speedup_table`.
+is plain Python over numbers, so the very same function runs here, interpreted or compiled (`run_rule`), and
+compiled in the simulator; it may call other module-level functions of the same kind, such as those of
+`policies.rules.ordering` and `engine.speedup_table`.
 
 A table starts with the encoded speedups; the rule's own numbers follow at `int(table[1])`.
 """
@@ -13,7 +14,6 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -34,18 +34,15 @@ from malleable.engine.rule_interface import (
     JobProgram,
 )
 from malleable.engine.speedup_table import encode
-from malleable.model import ConditionWarning, Workload
-from malleable.policies.rules.market_allocation import DUST, usable
+from malleable.model import ConditionWarning, Workload, checked_cores
+from malleable.policies.base.remembering import remembered
+from malleable.policies.base.run_rule import is_ours, run_rule
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from malleable.model.jobs import IntArray, Jobs
-
-TINY = 1e-200
-"""Stands for a remaining size of 0 where it would divide."""
-FEW = 32
-"""Up to so many jobs, insertion sort is faster than any other."""
 
 
 class Timing(NamedTuple):
@@ -54,6 +51,13 @@ class Timing(NamedTuple):
 
     period: float
     pause: float
+
+
+class Decision(NamedTuple):
+    """A job rule and its table."""
+
+    rule: Callable[..., None]
+    table: FloatArray
 
 
 class JobRule(Policy):
@@ -90,8 +94,20 @@ class JobRule(Policy):
         timing = self.timing(workload)
         return JobProgram(self.rule, self.prepare(workload, cores), timing.period, timing.pause)
 
+    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:  # noqa: ARG002
+        """What `allocate` runs: a job rule with its table, for whole cores where it has a rule for these."""
+        return Decision(self.rule, self.prepare(workload, cores))
+
+    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:  # noqa: ARG002
+        """The price of the decision that the rule has just made, where it makes one."""
+        return None
+
+    def whole_widths(self, rows: FloatArray, table: FloatArray, out: FloatArray, cores: float) -> FloatArray:  # noqa: ARG002
+        """Whole cores in place of what the rule gave, `out`: the nearest of the same total."""
+        return whole(out)
+
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        """Run the rule, interpreted.
+        """Run the rule.
 
         With `integer`, widths that are not whole are rounded down and the cores that this frees are given
         back one each, to the largest fractions first, then to the earliest.
@@ -101,13 +117,23 @@ class JobRule(Policy):
             return Allocation(np.zeros(0), None)
         workload, index = jobs.workload, jobs.class_index
         if self.uses_speedups and jobs.own_speedups is not None:
-            workload, index = _a_class_each(jobs), jobs.speedup_index
-        widths = np.zeros(len(jobs))
-        self.rule(job_rows(jobs, index), cores, _prepared(self, workload, cores), widths)
-        widths = enforce(widths, len(jobs), cores)
+            workload, index = a_class_each(jobs)
+        rule, table = _prepared(self, workload, cores, integer=integer)
+        rows, widths = job_rows(jobs, index), np.zeros(len(jobs))
+        table = table.copy()  # rules may leave numbers there, and the next call is to start from the same
+        run_rule(rule, rows, cores, table, widths)
+        price = self.price_of(rows, table, widths)
+        if not is_ours(rule):
+            widths = enforce(widths, len(jobs), cores)
         out = np.empty(len(jobs))
-        out[jobs.order] = whole(widths) if integer else widths
-        return Allocation(out, None)
+        out[jobs.order] = self.whole_widths(rows, table, widths, cores) if integer else widths
+        return Allocation(out, price)
+
+
+def usable(cores: float, *, integer: bool) -> float:
+    """The checked number of cores; a fraction of one is of no use to jobs on whole cores."""
+    cores = checked_cores(cores)
+    return float(math.floor(cores)) if integer else cores
 
 
 def job_rows(jobs: Jobs, class_index: IntArray) -> FloatArray:
@@ -135,100 +161,25 @@ def table_of(speedups: FloatArray, own: Sequence[float] | FloatArray) -> FloatAr
     return np.concatenate([speedups, np.asarray(own, dtype=float)])
 
 
-def _a_class_each(jobs: Jobs) -> Workload:
-    """The workload in which every job is the only one of its class, with its own speedup."""
-    classes = jobs.workload.classes
+def a_class_each(jobs: Jobs) -> tuple[Workload, IntArray]:
+    """The workload in which jobs of different speedups are of different classes, and each job's class."""
+    classes, kinds = jobs.workload.classes, list(zip(jobs.class_index.tolist(), jobs.speedups, strict=True))
+    first: dict[Any, int] = {}
+    try:
+        index = [first.setdefault(kind, len(first)) for kind in kinds]
+    except TypeError:  # a user's speedup may not hash
+        first, index = {row: row for row in range(len(kinds))}, list(range(len(kinds)))
+        distinct = kinds
+    else:
+        distinct = list(first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        return Workload(
-            jobs.workload.name,
-            tuple(
-                replace(classes[i], name=str(row), speedup=speedup)
-                for row, (i, speedup) in enumerate(zip(jobs.class_index, jobs.speedups, strict=True))
-            ),
-        )
+        rows = [replace(classes[i], name=str(row), speedup=s) for row, (i, s) in enumerate(distinct)]
+        return Workload(jobs.workload.name, tuple(rows)), np.array(index, dtype=np.intp)
 
 
-def _prepared(policy: JobRule, workload: Workload, cores: float) -> FloatArray:
-    try:
-        return _remembered(policy, workload, cores)
-    except TypeError:  # a user's policy or law may not hash
-        return policy.prepare(workload, cores)
-
-
-@lru_cache(maxsize=64)
-def _remembered(policy: JobRule, workload: Workload, cores: float) -> FloatArray:
-    table = policy.prepare(workload, cores)
-    table.setflags(write=False)
-    return table
-
-
-# --- plain functions, compiled by the engine -----------------------------------------------------------
-
-
-def ascending(keys: FloatArray) -> IntArray:
-    """Positions by increasing key, equal keys as they stand: insertion sort of short runs, then merging.
-
-    (NumPy's stable argsort would do, but takes numba seconds to compile for every rule.)
-    """
-    size = keys.shape[0]
-    order, merged = np.empty(size, np.int64), np.empty(size if size > FEW else 0, np.int64)
-    for start in range(0, size, FEW):
-        for j in range(start, min(start + FEW, size)):
-            i = j
-            while i > start and keys[order[i - 1]] > keys[j]:
-                order[i] = order[i - 1]
-                i -= 1
-            order[i] = j
-    run = FEW
-    while run < size:
-        for start in range(0, size, 2 * run):
-            merge(keys, order, merged, start, run)
-        order, merged = merged, order
-        run *= 2
-    return order
-
-
-def merge(keys: FloatArray, order: IntArray, merged: IntArray, start: int, run: int) -> None:
-    """Merge two sorted runs of `order` from `start` on into `merged`; the left one wins ties."""
-    middle = min(start + run, order.shape[0])
-    end = min(middle + run, order.shape[0])
-    left, right = start, middle
-    for position in range(start, end):
-        if right >= end or (left < middle and keys[order[left]] <= keys[order[right]]):
-            merged[position] = order[left]
-            left += 1
-        else:
-            merged[position] = order[right]
-            right += 1
-
-
-def by_remaining(jobs: FloatArray) -> IntArray:
-    """Job positions by increasing remaining size, earlier arrivals first among equals."""
-    size = jobs.shape[0]
-    keys = np.empty(size)
-    for j in range(size):
-        keys[j] = jobs[j, REMAINING]
-    return ascending(keys)
-
-
-def by_index(jobs: FloatArray) -> IntArray:
-    """Job positions by decreasing c/x, earlier arrivals first among equals."""
-    size = jobs.shape[0]
-    keys = np.empty(size)
-    for j in range(size):
-        keys[j] = -jobs[j, WEIGHT] / max(jobs[j, REMAINING], TINY)
-    return ascending(keys)
-
-
-def one_core_each(jobs: FloatArray, cores: float, out: FloatArray) -> None:
-    """One core for each of the ⌊cores⌋ jobs with the largest c/x; `out` is 0 before."""
-    size = jobs.shape[0]
-    served = math.floor(cores + DUST)
-    if size <= served:
-        for j in range(size):
-            out[j] = 1.0
-        return
-    order = by_index(jobs)
-    for position in range(served):
-        out[order[position]] = 1.0
+@remembered
+def _prepared(policy: JobRule, workload: Workload, cores: float, *, integer: bool) -> Decision:
+    made = policy.decision(workload, cores, integer=integer)
+    made.table.setflags(write=False)
+    return made

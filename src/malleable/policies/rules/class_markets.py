@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.speedup_table import AMDAHL, PREAMBLE, ROW, demand, encode, peak, work_demand
+from malleable.policies.rules.tolerances import FREE, PROHIBITIVE
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray, Speedup
 
-FREE, PROHIBITIVE, CLOSE = 1e-280, 1e280, 8.9e-16
+CLOSE = 8.9e-16
+"""Relative distance of neighbouring prices."""
 STEP = 1.25
 """How far from the last price the search for a bracket starts."""
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import demand, speed, work_demand
-from malleable.policies.base.job_rule import TINY, ascending
 from malleable.policies.rules.market_clearing import clear_groups
 from malleable.policies.rules.market_groups import (
     COUNT,
@@ -42,6 +41,8 @@ from malleable.policies.rules.market_groups import (
     market_jobs_table,
 )
 from malleable.policies.rules.market_jobs import wham_jobs_rule
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST, FLATTEST, FREE, PROHIBITIVE, TINY
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -60,19 +61,19 @@ QUOTED, PAYS, SPEED, WISH = range(4)
 QUOTE_LINES = 4
 """The weight that the quote is for, φ(l), s(g(l)) and g(l)."""
 
-DUST, TIGHT, SETTLED, JUMP = 1e-9, 1e-13, 1e-14, 1e-6
-HIGHEST, LOWEST, STEEP = 1e280, 1e-280, 600.0
+TIGHTER, SETTLED, JUMP = 1e-13, 1e-14, 1e-6
+"""Share of the cores up to which this market clears, difference of log prices at which a search ends, and the
+part of its width up to which a job does not jump."""
+STEEP = 600.0
 MANY = 64
 """With more groups of jobs than this no single one moves the price enough to be asked without it."""
-FLATTEST = -1e-3
-"""The least slope of a logarithm over the log price that the searches rely on."""
 
 
 def discounted_table(
     workload: Workload, cores: float, discount: float, price: float, spare: float
 ) -> FloatArray:
     """The table of `discounted_rule`; with a discount of 0 it is WHAM."""
-    price = min(max(price, LOWEST), HIGHEST)
+    price = min(max(price, FREE), PROHIBITIVE)
     own = [discount, price, spare, cores, math.log(price)]
     return np.concatenate([market_jobs_table(workload, cores), own])
 
@@ -121,7 +122,7 @@ def _enter(jobs: FloatArray, table: FloatArray, arms: FloatArray, quotes: FloatA
     for j in range(jobs.shape[0]):
         i, c = int(jobs[j, CLASS]), float(jobs[j, WEIGHT])
         if quotes[QUOTED, i] != c:
-            _quote(table, quotes, i, c, price, HIGHEST)
+            _quote(table, quotes, i, c, price, PROHIBITIVE)
         arms[KIND, j], arms[COST, j], arms[FAIR, j] = i, c, quotes[PAYS, i]
         need += table[class_row(table, i) + LEAST]
         wish += quotes[WISH, i]
@@ -154,12 +155,12 @@ def _look_after(jobs: FloatArray, table: FloatArray, arms: FloatArray, need: flo
     market = np.empty((LINES, max(size, int(table[0]))))
     member, queue, unused = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
     groups = group_jobs(jobs, table, market, member, queue, unused)
-    prices = np.full(groups, HIGHEST)
+    prices = np.full(groups, PROHIBITIVE)
     for g in range(groups if groups <= MANY else 0):
         rest = need - table[class_row(table, int(market[GROUP_CLASS, g])) + LEAST]
         if market[COUNT, g] > 0.0 and rest < cores - DUST:
             market[COUNT, g] -= 1.0
-            prices[g] = clear_groups(table, market, groups, cores, TIGHT * cores, WHAM)
+            prices[g] = clear_groups(table, market, groups, cores, TIGHTER * cores, WHAM)
             market[COUNT, g] += 1.0
     for j in range(size):
         arms[AFTER, j] = max(prices[member[j]], float(table[own_numbers(table) + PRICE]))
@@ -232,7 +233,7 @@ def _mark_worthy(table: FloatArray, arms: FloatArray, quotes: FloatArray, price:
         row = class_row(table, int(arms[KIND, j]))
         worth = _worth(table, arms, quotes, j, price)
         if worth * table[row + LEAST_SPEED] > price * table[row + LEAST]:
-            arms[INDEX, j] = HIGHEST
+            arms[INDEX, j] = PROHIBITIVE
             worthy += 1
     return worthy
 
@@ -256,9 +257,9 @@ def _index(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int) -> f
     row = class_row(table, i)
     least, fast = float(table[row + LEAST]), float(table[row + LEAST_SPEED])
     grown = math.expm1(min(float(arms[SPAN, j]) / fast, STEEP))
-    price = HIGHEST
-    if c < HIGHEST * grown * least:
-        price = min(float(arms[FAIR, j]) * fast / least + c / (least * grown), HIGHEST)
+    price = PROHIBITIVE
+    if c < PROHIBITIVE * grown * least:
+        price = min(float(arms[FAIR, j]) * fast / least + c / (least * grown), PROHIBITIVE)
     if demand(table, i, price, c) <= least:
         return price
     return math.exp(_root(table, arms, quotes, j, math.log(price)))
@@ -268,7 +269,7 @@ def _root(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int, u: fl
     """Where log w·s(k_e)/k_e − log l, which falls, is 0: the secant method, bisected if it goes astray."""
     i = int(arms[KIND, j])
     row = class_row(table, i)
-    low, high = math.log(max(float(table[own_numbers(table) + PRICE]), LOWEST)), math.log(HIGHEST)
+    low, high = math.log(max(float(table[own_numbers(table) + PRICE]), FREE)), math.log(PROHIBITIVE)
     slope, before, last = -1.0, 0.0, math.inf
     for _ in range(200):
         quotes[QUOTED, i] = -1.0
@@ -367,7 +368,7 @@ def _between(arms: FloatArray, queue: IntArray, served: int, cores: float) -> No
         arms[WIDTH, j] = arms[DEAR, j] + gap
         if arms[WIDTH, j] > arms[WIDTH, widest]:
             widest = j
-    if left < -2.0 * TIGHT * cores:
+    if left < -2.0 * TIGHTER * cores:
         arms[WIDTH, widest] = max(arms[WIDTH, widest] + left, 1.0)
 
 
@@ -395,7 +396,7 @@ def _clear(
     for _ in range(400):
         total = _wanted(table, arms, quotes, queue, served, math.exp(u), False)
         f = math.log(total / cores)
-        close = abs(total - cores) <= TIGHT * cores
+        close = abs(total - cores) <= TIGHTER * cores
         _keep(arms, queue, served, f > 0.0 or close, f <= 0.0 or close)
         if close:
             break
@@ -409,7 +410,7 @@ def _clear(
             if not low < following < high or high - low <= SETTLED:
                 break
         else:
-            following = min(max(following, u - reach, math.log(LOWEST)), u + reach, math.log(HIGHEST))
+            following = min(max(following, u - reach, math.log(FREE)), u + reach, math.log(PROHIBITIVE))
             reach *= 4.0
             if following == u:
                 break

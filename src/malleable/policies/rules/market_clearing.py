@@ -1,4 +1,4 @@
-"""The clearing price of a market of groups (see `_market_groups`), found from the last one."""
+"""The clearing price of a market of groups (see `market_groups`), found from the last one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from malleable.policies.rules.market_groups import (
     WIDTH_COLUMNS,
     class_row,
 )
+from malleable.policies.rules.tolerances import FLATTEST, FREE, PROHIBITIVE
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
-FREE, PROHIBITIVE, FARTHEST = 1e-280, 1e280, 644.7
-"""Prices beyond which demand is taken to have reached its limits, and the logarithm of the latter."""
-FLATTEST = -1e-3
-"""The least slope of log demand over log price that the search relies on."""
+FARTHEST = 644.7
+"""The logarithm of a price that is prohibitive."""
 NEAREST = 1e-6
 """The shortest step of the search for a bracket, as a share of the longest; both grow."""
 

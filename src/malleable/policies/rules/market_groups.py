@@ -1,4 +1,4 @@
-"""The jobs of a market by class and weight, in plain numbers: what the job rules of `_market_jobs` read.
+"""The jobs of a market by class and weight, in plain numbers: what the job rules of `market_jobs` read.
 
 A table starts with the encoded speedups. What follows, from table[1] on, is the last clearing price with the
 slope of demand there (the next search starts from these), what weights depend on, and one row a class.
@@ -16,7 +16,7 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import encode, most_efficient, peak, speed
-from malleable.policies.base.job_rule import TINY
+from malleable.policies.rules.tolerances import TINY
 from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ WHAM, WORK = 0, 1
 GROUP_CLASS, GROUP_WEIGHT, COUNT, LOW, HIGH = range(5)
 LINES = 5
 # A table's own numbers, and the columns of its classes.
-PRICE, SLOPE, BY_COST, BY_SIZE = range(4)
-"""The last price, the slope of demand there, and whether weights grow with c, and with 1/x."""
-HEADER = 4
+PRICE, SLOPE, BY_COST, BY_SIZE, CLEARED = range(5)
+"""The last price, the slope of demand there, whether weights grow with c, and with 1/x, and the price of the
+last decision (NaN: it had none)."""
+HEADER = 5
 RATE, LEAST, MOST, LEAST_SPEED, CONCAVE, TIES, TWIN = range(7)
 WIDTH_COLUMNS = 7
 
@@ -64,13 +65,18 @@ def market_jobs_table(
     rows[:, TWIN] = _twins(workload, rows[:, RATE])
     if "c" in weight:
         rows[:, RATE] /= cost_unit(workload.holding_costs)
-    return np.concatenate([encoded, [1.0, -1.0, float("c" in weight), float(weight == "c/x")], rows.ravel()])
+    header = [1.0, -1.0, float("c" in weight), float(weight == "c/x"), np.nan]
+    return np.concatenate([encoded, header, rows.ravel()])
 
 
 def _twins(workload: Workload, rates: FloatArray) -> list[int]:
     """For each class the first one with the same speedup and weight."""
     traits = list(zip(workload.speedups, workload.holding_costs.tolist(), rates.tolist(), strict=True))
-    return [traits.index(own) for own in traits]
+    try:
+        first: dict[object, int] = {}
+        return [first.setdefault(own, i) for i, own in enumerate(traits)]
+    except TypeError:  # a user's speedup may not hash
+        return [traits.index(own) for own in traits]
 
 
 def class_row(table: FloatArray, i: int) -> int:
@@ -88,6 +94,7 @@ def group_jobs(
 ) -> int:
     """Group the jobs, the queue being the order of arrival; the number of groups. Widths start at 0."""
     size, groups, own = int(jobs.shape[0]), int(table[0]), int(table[1])
+    table[own + CLEARED] = np.nan
     for g in range(groups):
         market[GROUP_CLASS, g], market[GROUP_WEIGHT, g], market[COUNT, g] = g, 0.0, 0.0
     alike = table[own + BY_SIZE] == 0.0
@@ -95,7 +102,7 @@ def group_jobs(
         queue[j], out[j] = j, 0.0
         i = int(table[class_row(table, int(jobs[j, CLASS])) + TWIN])
         member[j] = i
-        weight = _weight(jobs, table, j, i)
+        weight = weight_of(jobs, table, j, i)
         alike = alike and (market[COUNT, i] == 0.0 or market[GROUP_WEIGHT, i] == weight)
         market[GROUP_WEIGHT, i] = weight
         market[COUNT, i] += 1.0
@@ -103,12 +110,13 @@ def group_jobs(
         return groups
     for j in range(size):
         i = int(table[class_row(table, int(jobs[j, CLASS])) + TWIN])
-        market[GROUP_CLASS, j], market[GROUP_WEIGHT, j] = i, _weight(jobs, table, j, i)
+        market[GROUP_CLASS, j], market[GROUP_WEIGHT, j] = i, weight_of(jobs, table, j, i)
         market[COUNT, j], member[j] = 1.0, j
     return size
 
 
-def _weight(jobs: FloatArray, table: FloatArray, j: int, i: int) -> float:
+def weight_of(jobs: FloatArray, table: FloatArray, j: int, i: int) -> float:
+    """What job j, of class i, weighs in the market."""
     own = int(table[1])
     weight = float(jobs[j, WEIGHT]) if table[own + BY_COST] != 0.0 else 1.0
     weight *= float(table[class_row(table, i) + RATE])

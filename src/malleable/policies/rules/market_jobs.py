@@ -1,8 +1,8 @@
 """The market policies job by job, where class rules do not reach: plain functions that the engine compiles.
 
-`wham_jobs_rule`, `wham_integer_rule` and `greedy_jobs_rule` do what `_purchase` does, for any speedups and
-weights: serve by index or by price, then share the cores at one price. Their table and the market that they
-build from it are described in `_market_groups`.
+`wham_jobs_rule`, `wham_integer_rule` and `greedy_jobs_rule` take any speedups and weights: serve by index or
+by price, then share the cores at one price, which they leave in the table. The table and the market that they
+build from it are described in `market_groups`. `allocate` and the simulator run these functions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING
 from malleable.engine.speedup_table import speed
-from malleable.policies.base.job_rule import ascending
 from malleable.policies.rules.market_clearing import clear_groups, excess
 from malleable.policies.rules.market_groups import (
+    CLEARED,
     CONCAVE,
     COUNT,
     GROUP_CLASS,
@@ -36,15 +36,12 @@ from malleable.policies.rules.market_groups import (
     value_of,
 )
 from malleable.policies.rules.market_steps import is_straight, spend
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST, TIGHT
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model.jobs import IntArray
-
-DUST = 1e-9
-"""Cores below this are rounding, not capacity."""
-TIGHT = 1e-12
-"""Share of the cores that may be left over or lacking when the market counts as cleared."""
 
 
 def wham_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -57,9 +54,10 @@ def wham_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Float
         _share(jobs, table, market, groups, member, queue, size, size, cores, WHAM, out)
         return
     queue = _by_index(jobs, table, member, market)
-    fit, spare = _blocks(jobs, table, queue, cores)
+    fit, spare = blocks_that_fit(jobs, table, queue, cores)
     if spare < 1.0:
         _share(jobs, table, market, groups, member, queue, fit, fit, cores, WHAM, out)
+        table[int(table[1]) + CLEARED] = np.nan
         return
     _give_blocks(jobs, table, queue, fit, spare, out)
 
@@ -77,7 +75,7 @@ def wham_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Fl
     fit, spare = size, 0.0
     if cores_needed(table, market, groups) > whole + DUST:
         queue = _by_index(jobs, table, member, market)
-        fit, spare = _blocks(jobs, table, queue, whole)
+        fit, spare = blocks_that_fit(jobs, table, queue, whole)
     if spare >= 1.0:
         _give_blocks(jobs, table, queue, fit, math.floor(spare), out)
         return
@@ -86,9 +84,10 @@ def wham_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Fl
     left = whole
     for g in range(groups):
         if market[COUNT, g] > 0.0:
-            market[LOW, g] = _whole_wish(table, market, g, price)
+            market[LOW, g] = whole_wish(table, market, g, price, WHAM)
             left -= market[COUNT, g] * market[LOW, g]
-    spend(jobs, table, market, groups, member, queue, fit, fit, left, WHAM, out)
+    price = spend(jobs, table, market, groups, member, queue, fit, fit, left, WHAM, out)
+    table[int(table[1]) + CLEARED] = price if fit == size else np.nan
 
 
 def greedy_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -108,8 +107,8 @@ def greedy_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Flo
         if excess(table, market, groups, cores, WORK, least_value * (1.0 + DUST)) <= DUST:
             _share(jobs, table, market, groups, member, queue, size, size, cores, WORK, out)
             return
-    queue = _by_value(table, market, member)
-    few, many = 0, min(_blocks(jobs, table, queue, cores)[0], size) + 1
+    queue = by_value(table, market, member)
+    few, many = 0, min(blocks_that_fit(jobs, table, queue, cores)[0], size) + 1
     trial = many - 1
     while many - few > 1:
         value = value_of(table, market, member[queue[trial - 1]])
@@ -138,13 +137,15 @@ def _share_with_rest(
     Where some speedup has a dent, what is left is offered to all jobs, served or not.
     """
     size = jobs.shape[0]
-    present = size if few < size and _dented(jobs, table) else few
+    present = size if few < size and dented(jobs, table) else few
     if few < size:
         following = queue[few]
         count_served(market, groups, member, queue, few)
-        left = -excess(table, market, groups, cores, WORK, value_of(table, market, member[following]))
+        value = value_of(table, market, member[following])
+        left = -excess(table, market, groups, cores, WORK, value)
         spare = min(left, table[class_row(table, int(jobs[following, CLASS])) + LEAST])
         if spare >= 1.0:
+            table[int(table[1]) + CLEARED] = value
             if present > few:
                 spend(jobs, table, market, groups, member, queue, few, present, left, WORK, out)
                 return
@@ -155,7 +156,7 @@ def _share_with_rest(
     _share(jobs, table, market, groups, member, queue, few, present, cores, WORK, out)
 
 
-def _dented(jobs: FloatArray, table: FloatArray) -> bool:
+def dented(jobs: FloatArray, table: FloatArray) -> bool:
     """Whether some job's speedup is not concave."""
     dented = False
     for j in range(jobs.shape[0]):
@@ -172,7 +173,7 @@ def _by_index(jobs: FloatArray, table: FloatArray, member: IntArray, market: Flo
     return ascending(keys)
 
 
-def _by_value(table: FloatArray, market: FloatArray, member: IntArray) -> IntArray:
+def by_value(table: FloatArray, market: FloatArray, member: IntArray) -> IntArray:
     """Job positions by decreasing value, then as the table says, earlier arrivals first among equals."""
     size = member.shape[0]
     keys, ties = np.empty(size), np.empty(size)
@@ -192,7 +193,7 @@ def _by_value(table: FloatArray, market: FloatArray, member: IntArray) -> IntArr
     return second
 
 
-def _blocks(jobs: FloatArray, table: FloatArray, queue: IntArray, cores: float) -> tuple[int, float]:
+def blocks_that_fit(jobs: FloatArray, table: FloatArray, queue: IntArray, cores: float) -> tuple[int, float]:
     """How many least widths fit one after the other, and what is left."""
     used = 0.0
     for position in range(queue.shape[0]):
@@ -213,13 +214,17 @@ def _give_blocks(
         out[queue[fit]] = spare
 
 
-def _whole_wish(table: FloatArray, market: FloatArray, g: int, price: float) -> float:
-    """The neighbouring integer of the group's quantity with the lower cost of holding and rent."""
+def whole_wish(table: FloatArray, market: FloatArray, g: int, price: float, kind: int) -> float:
+    """The neighbouring integer of the group's quantity that its jobs like better at the price."""
     i, weight, wish = int(market[GROUP_CLASS, g]), float(market[GROUP_WEIGHT, g]), float(market[LOW, g])
     down, up = math.floor(wish), min(math.ceil(wish), float(table[class_row(table, i) + MOST]))
     if up <= down:
         return float(down)
-    cheaper = (weight + price * up) / speed(table, i, up) < (weight + price * down) / speed(table, i, down)
+    slow, fast = speed(table, i, down), speed(table, i, up)
+    if kind == WHAM:
+        cheaper = (weight + price * up) / fast < (weight + price * down) / slow
+    else:
+        cheaper = price * up - weight * fast < price * down - weight * slow
     return float(up) if cheaper else float(down)
 
 
@@ -241,7 +246,8 @@ def _share(
     What a step leaves over that does not fit is offered to those who follow as well, up to `present`.
     """
     count_served(market, groups, member, queue, served)
-    clear_groups(table, market, groups, cores, TIGHT * cores, kind)
+    price = clear_groups(table, market, groups, cores, TIGHT * cores, kind)
+    table[int(table[1]) + CLEARED] = price if served > 0 else np.nan
     missing, gap, pieces = cores, 0.0, False
     for g in range(groups):
         if market[COUNT, g] > 0.0:

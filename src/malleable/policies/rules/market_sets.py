@@ -1,4 +1,4 @@
-"""Sets of jobs that take their steps together (see `_market_steps`), in plain numbers.
+"""Sets of jobs that take their steps together (see `market_steps`), in plain numbers.
 
 A *set* is a run of jobs of one group with the same width, the earliest first (the smallest of equal age).
 It is a column of an array whose lines are named below; raising only some of its jobs splits it in two.
@@ -12,8 +12,8 @@ import numpy as np
 
 from malleable.engine.rule_interface import AGE as JOB_AGE
 from malleable.engine.rule_interface import REMAINING
-from malleable.policies.base.job_rule import ascending
 from malleable.policies.rules.market_groups import GROUP_CLASS, GROUP_WEIGHT, LOW
+from malleable.policies.rules.ordering import ascending
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -44,19 +44,6 @@ def market_sets(
     if count > groups:
         _add_sets(jobs, market, groups, member, queue[served:present], served, groups, order, sets)
     return order, sets, count
-
-
-def most_valuable(sets: FloatArray, count: int) -> int:
-    """The set that pays most for its next step, the oldest where several do; −1 if nobody can step."""
-    best = -1
-    for one in range(count):
-        if sets[WIDER, one] > sets[NARROW, one] and (
-            best < 0
-            or sets[VALUE, one] > sets[VALUE, best]
-            or (sets[VALUE, one] == sets[VALUE, best] and sets[AGE, one] < sets[AGE, best])
-        ):
-            best = one
-    return best
 
 
 def _add_sets(

@@ -1,12 +1,14 @@
 """Spending whole steps: cores that do not divide evenly go to the most valuable steps that fit.
 
 A step is one core, or the next vertex of a speedup that is not concave. Plain functions that the engine
-compiles; the same procedure as `_purchase._fill`, on the sets of `_market_sets`.
+compiles, on the sets of `market_sets`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from malleable.engine.speedup_table import POINTS, PREAMBLE, ROW, START, TABLE, VERTICES, _segment, speed
 from malleable.numerics.hull import DENT
@@ -29,14 +31,14 @@ from malleable.policies.rules.market_sets import (
     VALUE,
     WIDER,
     market_sets,
-    most_valuable,
 )
+from malleable.policies.rules.set_heap import pop_set, push_set
+from malleable.policies.rules.tolerances import DUST, SAME
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model.jobs import IntArray
 
-DUST, SAME = 1e-9, 1e-9
 STEEPEST = 1e300
 """Stands for the value of a step along a ray through the origin."""
 
@@ -120,7 +122,7 @@ def _class_and_weight(market: FloatArray, sets: FloatArray, one: int) -> tuple[i
     return int(market[GROUP_CLASS, g]), float(market[GROUP_WEIGHT, g])
 
 
-def spend(
+def spend(  # noqa: C901 - one loop over numbers
     jobs: FloatArray,
     table: FloatArray,
     market: FloatArray,
@@ -132,24 +134,31 @@ def spend(
     spare: float,
     kind: int,
     out: FloatArray,
-) -> None:
+) -> float:
     """Raise the served jobs from their group's quantity by the most valuable steps that fit.
 
     Jobs that follow in the queue, up to `present`, wait and may be given their first cores. A step that does
     not fit comes back as the best part of it within reach of the cores that are left.
+
+    The value of the first step that not all of its set could take, 0 if there is none: the lowest price at
+    which the cores suffice.
     """
     order, sets, count = market_sets(jobs, market, groups, member, queue, served, present)
+    heap = np.zeros(sets.shape[1] + 1, np.int64)
     for one in range(count):
         if sets[SIZE, one] > 0.0:
             _look_ahead(table, market, sets, one, kind)
-    entries = count
+            push_set(heap, sets, one)
+    entries, price = count, -1.0
     while spare > DUST:
-        best = most_valuable(sets, count)
+        best = pop_set(heap, sets)
         if best < 0:
             break
         lucky = _affordable(sets, best, spare)
         rest = int(sets[SIZE, best]) - lucky
         left = best
+        if rest > 0 and price < 0.0:
+            price = float(sets[VALUE, best])
         if lucky > 0:
             spare -= lucky * (sets[WIDER, best] - sets[NARROW, best])
             if rest > 0:
@@ -160,14 +169,20 @@ def spend(
             entries += 1
             sets[SIZE, best], sets[NARROW, best], sets[AGE, best] = lucky, sets[WIDER, best], entries
             _look_ahead(table, market, sets, best, kind)
+            push_set(heap, sets, best)
         if rest > 0:
             i, weight = _class_and_weight(market, sets, left)
             value, wider = _best_part(table, i, weight, float(sets[NARROW, left]), spare, kind)
             sets[SIZE, left], sets[VALUE, left] = rest, value
             sets[WIDER, left], sets[REACH, left] = wider, spare
+            push_set(heap, sets, left)
+    if price < 0.0:
+        best = pop_set(heap, sets)
+        price = float(sets[VALUE, best]) if best >= 0 else 0.0
     for one in range(count):
         for position in range(int(sets[FIRST, one]), int(sets[FIRST, one]) + int(sets[SIZE, one])):
             out[order[position]] = sets[NARROW, one]
+    return price
 
 
 def _affordable(sets: FloatArray, one: int, spare: float) -> int:

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 # What the table says after the encoded speedups, and of each class.
-LOG_PRICE, DISCOUNT, HEADER = 0, 1, 2
+LOG_PRICE, DISCOUNT, CLEARED, HEADER = range(4)
+"""The log price at which the last search ended, α, and the log price of the last decision (NaN: the lowest at
+which everybody wants just the cores there are)."""
 LOW, HIGH, LOG_LOW, LOG_HIGH, NODES, CORNERS = range(6)
 CLASS_COLUMNS = 6
 # Lines of the arms, one column a job.

@@ -24,11 +24,13 @@ from malleable.engine.speedup_table import (
     peak,
     speed,
 )
-from malleable.policies.base.job_rule import ascending
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST, PROHIBITIVE, TIGHT
 from malleable.policies.rules.whittle_arms import (
     ARM_LINES,
     CHEAP,
     CLASS_COLUMNS,
+    CLEARED,
     DEAR,
     DISCOUNT,
     HEADER,
@@ -50,8 +52,10 @@ if TYPE_CHECKING:
     from malleable.model import Workload
     from malleable.model.jobs import IntArray
 
-DUST, TIGHT, SETTLED = 1e-9, 1e-12, 1e-11
-HIGHEST, LOWEST = math.log(1e280), math.log(1e-300)
+SETTLED = 1e-11
+"""Difference of log prices at which a search ends."""
+BISECTIONS = 60
+HIGHEST, LOWEST = math.log(PROHIBITIVE), math.log(1e-300)
 """Logarithms of the prices between which the search stays."""
 
 
@@ -72,21 +76,45 @@ def whittle_table(workload: Workload, cores: float, discount: float) -> FloatArr
         rows.append([low, high, math.log(low), math.log(high), float(start), float(len(corners))])
         nodes += [corners, np.array([speed(encoded, i, float(k)) for k in corners])]
         start += 2 * len(corners)
-    return np.concatenate([encoded, [0.0, discount], np.ravel(rows), *nodes])
+    return np.concatenate([encoded, [0.0, discount, 0.0], np.ravel(rows), *nodes])
 
 
 def whittle_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
     """Cores by the discounted Whittle index."""
     queue, classes, arms = _queue(jobs, cores, table, out)
     size = queue.shape[0]
-    served = _served(table, classes, arms, size, cores)
+    served, own = _served(table, classes, arms, size, cores), int(table[1])
+    next_price = float(arms[INDEX, served]) if served < size else -math.inf
+    table[own + CLEARED] = next_price
     if served < size and _part_for_next(table, classes, arms, served, cores):
         for position in range(served + 1):
             out[queue[position]] = arms[WIDTH, position]
         return
-    _widen(table, classes, arms, served, size, cores)
+    log_price = _widen(table, classes, arms, served, size, cores)
+    # (NaN, where a range of prices clears, is not below.)
+    table[own + CLEARED] = max(log_price, next_price)
     for position in range(served):
         out[queue[position]] = arms[WIDTH, position]
+
+
+def whittle_price(jobs: FloatArray, table: FloatArray, out: FloatArray) -> float:
+    """The price of the decision that the rule has just made: 0 where everybody has all that helps.
+
+    Of the prices at which everybody wants just the cores there are, the lowest counts.
+    """
+    log_price = float(table[int(table[1]) + CLEARED])
+    if not math.isnan(log_price):
+        return math.exp(log_price) if log_price > LOWEST else 0.0
+    cores, unused = float(out.sum()), np.empty(len(out))
+    _, classes, arms = _queue(jobs, cores + DUST, table, unused)
+    low, high = LOWEST, float(arms[INDEX, len(out) - 1])
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if _wanted(table, classes, arms, len(out), middle)[0] > cores * (1.0 + TIGHT):
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
 
 
 def _queue(
@@ -154,15 +182,18 @@ def _part_for_next(table: FloatArray, classes: IntArray, arms: FloatArray, serve
 
 def _widen(
     table: FloatArray, classes: IntArray, arms: FloatArray, served: int, size: int, cores: float
-) -> None:
-    """Widths that use all cores the served jobs can use, into WIDTH."""
+) -> float:
+    """Widths that use all cores the served jobs can use, into WIDTH, and the log price at which they do.
+
+    NaN where everybody is served and wants just the cores there are, as at many lower prices.
+    """
     most = 0.0
     for position in range(served):
         widest = float(table[class_row(table, classes[position]) + HIGH])
         arms[WIDTH, position] = arms[CHEAP, position] = widest
         most += widest
     if most <= cores:
-        return
+        return -math.inf
     log_price = float(arms[INDEX, min(served, size - 1)])
     total = _wanted(table, classes, arms, served, log_price)[0]
     if total > cores + DUST:
@@ -172,6 +203,9 @@ def _widen(
         arms[DEAR, position] = arms[WIDTH, position]
     if total < cores - DUST:
         total = _clear(table, classes, arms, served, log_price, total, cores)
+        log_price = float(table[int(table[1]) + LOG_PRICE])
+    elif served == size:
+        log_price = math.nan
     # Between two neighbouring prices lie only jumps; who jumps first is decided by the order of the queue.
     left, widest = cores - total, 0
     for position in range(served):
@@ -181,6 +215,7 @@ def _widen(
         if arms[WIDTH, position] > arms[WIDTH, widest]:
             widest = position
     arms[WIDTH, widest] += min(left, 0.0) if most > cores else 0.0
+    return log_price
 
 
 def _clear(

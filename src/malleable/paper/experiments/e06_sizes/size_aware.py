@@ -23,8 +23,8 @@ from scipy.optimize import brentq
 
 from malleable.model import Workload, paper_workload
 from malleable.paper.simulation_cells import Inline
-from malleable.policies.base.job_rule import by_remaining, one_core_each
-from malleable.policies.rules.market_allocation import DUST
+from malleable.policies.rules.ordering import by_remaining, one_core_each
+from malleable.policies.rules.tolerances import DUST
 from malleable.simulation import compare
 from malleable.theory.relaxed import bound
 

@@ -24,8 +24,9 @@ from malleable.engine.rule_interface import CLASS, REMAINING, SIZE, WEIGHT, Clas
 from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper.simulation_cells import Inline, described
-from malleable.policies.base.job_rule import JobRule, ascending
+from malleable.policies.base.job_rule import JobRule
 from malleable.policies.rules.class_markets import has_closed_forms, quadratic_rule, quadratic_table
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.wham import Wham
 from malleable.results import Comparison
 from malleable.simulation import simulate

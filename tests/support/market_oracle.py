@@ -1,4 +1,7 @@
-"""Turning the market of `theory.market` into cores for each job.
+"""The market policies by other means: the market of `theory.market`, vectorised, turned into cores per job.
+
+An oracle for the rules of `malleable.policies.rules`; `allocation(policy, jobs, cores)` answers as
+`policy.allocate` does, and shares with it only the speedups and the best division of whole cores.
 
 1. Jobs with the same speedup and weight form a group; what a group pays does not depend on who is in it.
 2. If not everybody can have its least useful width, the jobs with the highest index are served.
@@ -11,14 +14,16 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from malleable.contracts import Allocation
-from malleable.model import checked_cores
+from malleable.policies.equi import Equi
+from malleable.policies.greedy import Greedy
 from malleable.policies.rules.whole_cores import best_widths
-from malleable.theory.market import clear
+from malleable.policies.wham import Wham
+from malleable.theory.market import GreedyBuyers, WhittleBuyers, clear
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,10 +38,84 @@ DUST = 1e-9
 """Cores below this are rounding, not capacity."""
 
 
-def usable(cores: float, *, integer: bool) -> float:
-    """The checked number of cores; a fraction of one is of no use to jobs on whole cores."""
-    cores = checked_cores(cores)
-    return float(np.floor(cores)) if integer else cores
+FINISHING = (1e-100, 1e100)
+"""The range of weights c/x, within that of prices: jobs about to finish count alike."""
+
+
+def allocation(policy: Any, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+    """Cores and price by the vectorised procedure of WHAM, GREEDY or EQUI."""
+    integer = integer or policy.whole_cores
+    cores = float(np.floor(cores)) if integer else float(cores)
+    if isinstance(policy, Wham):
+        return _wham(jobs, cores, integer=integer)
+    if isinstance(policy, Greedy):
+        return _greedy(policy, jobs, cores, integer=integer)
+    assert isinstance(policy, Equi)
+    return _equi(jobs, cores, integer=integer)
+
+
+def _wham(jobs: Jobs, cores: float, *, integer: bool) -> Allocation:
+    groups = grouped(jobs, jobs.weight, by_class=not jobs.own_weights)
+    buyers = WhittleBuyers(groups.speedups, groups.weights, integer=integer)
+    gain = buyers.weights * buyers.speedups(buyers.least) / buyers.least
+    with np.errstate(divide="ignore", over="ignore"):
+        index = gain[groups.member] / jobs.remaining
+    return in_costs(serve_by_index(buyers, groups.member, jobs, index, cores), buyers.unit)
+
+
+def _greedy(policy: Greedy, jobs: Jobs, cores: float, *, integer: bool) -> Allocation:
+    by_class = policy.weight in {"1", "mu"} or (policy.weight != "c/x" and not jobs.own_weights)
+    weights = _greedy_weights(str(policy.weight), jobs)
+    groups = grouped(jobs, weights, by_class=by_class and jobs.own_speedups is None)
+    buyers = GreedyBuyers(groups.speedups, groups.weights, integer=integer)
+    value = (buyers.weights * buyers.speedups(buyers.least) / buyers.least)[groups.member]
+
+    def order() -> IntArray:
+        if not policy.shy:
+            return jobs.by(value)
+        second_core = np.array([float(s(2.0)) for s in groups.speedups])[groups.member]
+        arrival = np.empty(len(jobs), dtype=np.intp)
+        arrival[jobs.order] = np.arange(len(jobs))
+        return np.lexsort((arrival, second_core, -value))
+
+    found = serve_by_price(buyers, groups.member, jobs, order, value, cores)
+    found = improved_whole(buyers, groups.member, jobs, found, cores) if integer else found
+    return in_costs(found, buyers.unit)
+
+
+def _greedy_weights(weight: str, jobs: Jobs) -> FloatArray:
+    if weight == "1":
+        return np.ones(len(jobs))
+    if weight == "c":
+        return jobs.weight
+    if weight == "c/x":
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.clip(jobs.weight / jobs.remaining, *FINISHING)
+    rate = 1.0 / jobs.workload.mean_sizes[jobs.class_index]
+    with np.errstate(over="ignore"):
+        return rate if weight == "mu" else jobs.weight * rate
+
+
+def _equi(jobs: Jobs, cores: float, *, integer: bool) -> Allocation:
+    peaks = np.array([float(s.peak) for s in jobs.speedups])[jobs.speedup_index]
+    share = level(np.ceil(peaks - DUST) if integer else peaks, cores)
+    if not integer:
+        return Allocation(np.minimum(share, peaks), None)
+    out = np.minimum(np.floor(share + DUST), np.ceil(peaks - DUST))
+    spare = int(cores - out.sum() + DUST)
+    wanting = jobs.order[(out < np.ceil(peaks - DUST))[jobs.order]]
+    out[wanting[:spare]] += 1.0
+    return Allocation(out, None)
+
+
+def level(peaks: FloatArray, cores: float) -> float:
+    """The height L with Σ min(L, peak_j) = cores, or infinity if all peaks fit."""
+    rising = np.sort(peaks)
+    before = np.concatenate([[0.0], np.cumsum(rising)[:-1]])
+    waiting = len(rising) - np.arange(len(rising))
+    candidates = (cores - before) / waiting
+    reached = np.flatnonzero(candidates <= rising)
+    return float(candidates[reached[0]]) if len(reached) else float("inf")
 
 
 def in_costs(found: Allocation, unit: float) -> Allocation:

@@ -1,0 +1,37 @@
+"""Policies that share the cores at one price, which `allocate` reports in the unit of the costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from malleable.policies.base.job_rule import JobRule
+from malleable.theory.market import cost_unit
+
+if TYPE_CHECKING:
+    from malleable.contracts import Allocation
+    from malleable.model.jobs import Jobs
+
+
+@dataclass(frozen=True)
+class MarketRule(JobRule):
+    """A policy given by a rule of `policies.rules.market_jobs`, which leaves the price in its table."""
+
+    @property
+    def by_cost(self) -> bool:
+        """Whether jobs weigh what they cost, so that prices are in the unit of the costs."""
+        return True
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        """Run the rule, in a unit of cost that leaves room for its prices.
+
+        The rule's table has the costs of the classes in such a unit; weights that jobs bring have their own.
+        """
+        if not self.by_cost:
+            return super().allocate(jobs, cores, integer=integer)
+        unit = standard = cost_unit(jobs.workload.holding_costs)
+        if jobs.own_weights:
+            unit = cost_unit(jobs.weight)
+            jobs = jobs if unit == standard else replace(jobs, weight=jobs.weight * (standard / unit))
+        found = super().allocate(jobs, cores, integer=integer)
+        return found if unit == 1.0 or found.price is None else found._replace(price=found.price * unit)
