@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from malleable.contracts import Policy
+from malleable.errors import PolicyError
 from malleable.model import paper_workload
 from malleable.model.jobs import Jobs
 from malleable.policies.base import run_rule as running
@@ -136,3 +137,13 @@ sys.exit("numba" in sys.modules)
 """
     code = code.replace('"2"', repr(paper_workload().class_names[0]))
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_users_rules_run_as_they_are(monkeypatch):
+    """A user's function is never compiled by `allocate`, and its proposal is checked there."""
+    monkeypatch.setattr(running, "LOADING", 0.0)
+    monkeypatch.setattr(running, "_machine_code", {})
+    jobs = some_jobs(running.FEW + 1)
+    with pytest.raises(PolicyError, match="more than 4 cores"):
+        Policy.of(lambda rows, cores: np.full(len(rows), cores)).allocate(jobs, 4)
+    assert not running._machine_code

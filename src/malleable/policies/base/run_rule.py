@@ -45,8 +45,8 @@ def run_rule(
 
 
 def is_ours(rule: Callable[..., None]) -> bool:
-    """Whether a rule is of this package."""
-    return str(getattr(rule, "__module__", "")).startswith("malleable.")
+    """Whether a rule is of this package, and does not just call a user's function."""
+    return str(getattr(rule, "__module__", "")).startswith("malleable.") and not hasattr(rule, "only_python")
 
 
 def _load(rule: Callable[..., None]) -> bool:
