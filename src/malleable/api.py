@@ -13,7 +13,7 @@ import numpy as np
 
 from malleable import model
 from malleable.contracts import Allocation, Policy
-from malleable.engine.enforcement import enforce, label, naming, proposal
+from malleable.engine.enforcement import blame_policy, enforce, label, proposal
 from malleable.errors import JobsError, ParameterError, did_you_mean
 from malleable.model import Workload, checked_cores
 from malleable.model.jobs import Jobs
@@ -76,7 +76,7 @@ def allocate(
     chosen = Policy.of(policy)
     if len(present) == 0:
         return Allocation(np.zeros(0), None)
-    with naming(chosen, label(policy, chosen)):
+    with blame_policy(chosen, label(policy, chosen)):
         answer = chosen.allocate(present, cores, integer=integer)
         return Allocation(enforce(proposal(answer), len(present), cores, integer=integer), answer.price)
 

@@ -124,7 +124,7 @@ def label(given: Any, policy: Any) -> str:
 
 
 @contextmanager
-def naming(policy: Any, name: str) -> Iterator[None]:
+def blame_policy(policy: Any, name: str) -> Iterator[None]:
     """Have errors name the policy; what a user's own policy raises becomes a `PolicyRaisedError`."""
     try:
         yield

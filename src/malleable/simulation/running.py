@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
-from malleable.engine.enforcement import naming
+from malleable.engine.enforcement import blame_policy
 from malleable.engine.engines import start_run
 from malleable.results import Result, Status, summarise
 from malleable.simulation.program import program
@@ -24,7 +24,7 @@ GROWTH = 1.5
 
 def run_task(task: Task, progress: Callable[[int, int], None] | None = None) -> Outcome:
     """Carry out one task in this process; `progress(done, aim)` is told numbers of jobs."""
-    with naming(task.policy, task.label):
+    with blame_policy(task.policy, task.label):
         return _run(task, progress)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from malleable.contracts import Policy
-from malleable.engine.enforcement import label, naming
+from malleable.engine.enforcement import blame_policy, label
 from malleable.engine.engines import DEFAULT_ENGINE
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
@@ -46,7 +46,7 @@ def checked_task(
     check_numbers(described, n, settings.most_jobs)
     chosen = Policy.of(policy)
     name = label(policy, chosen)
-    with naming(chosen, name):
+    with blame_policy(chosen, name):
         program(chosen, described, n)
     return Task(described, n, chosen, name, settings, Drawn(settings.seed))
 
