@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from malleable.policies.base.job_rule import JobRule
+from malleable.policies.rules.tolerances import TIGHT
 from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
@@ -28,10 +31,22 @@ class MarketRule(JobRule):
         The rule's table has the costs of the classes in such a unit; weights that jobs bring have their own.
         """
         if not self.by_cost:
-            return super().allocate(jobs, cores, integer=integer)
+            return self._run(jobs, cores, integer=integer)
         unit = standard = cost_unit(jobs.workload.holding_costs)
         if jobs.own_weights:
             unit = cost_unit(jobs.weight)
             jobs = jobs if unit == standard else replace(jobs, weight=jobs.weight * (standard / unit))
-        found = super().allocate(jobs, cores, integer=integer)
+        found = self._run(jobs, cores, integer=integer)
         return found if unit == 1.0 or found.price is None else found._replace(price=found.price * unit)
+
+    def _run(self, jobs: Jobs, cores: float, *, integer: bool) -> Allocation:
+        found = super().allocate(jobs, cores, integer=integer)
+        return found if integer else _to_the_last_digit(found, cores)
+
+
+def _to_the_last_digit(found: Allocation, cores: float) -> Allocation:
+    """The market clears but for rounding; that goes to the widest job."""
+    missing = cores - float(found.cores.sum()) if found.price else 0.0
+    if 0.0 < abs(missing) <= 2.0 * TIGHT * cores:
+        found.cores[np.argmax(found.cores)] += missing
+    return found
