@@ -7,10 +7,9 @@ from math import isfinite
 
 import pytest
 
-from malleable import plots
+from malleable import compare, plots, simulate
 from malleable.model import paper_workload
 from malleable.results import Comparison
-from malleable.simulation import compare, simulate
 
 JOBS = 4_000
 
