@@ -30,7 +30,7 @@ $(SYSTEM): scripts/system-packages | $(STAMP)
 	@scripts/system-packages
 	@touch $@
 
-test: $(STAMP) $(SYSTEM)  ## run the quick tests (under ten minutes on two cores)
+test: $(STAMP) $(SYSTEM)  ## run the quick tests (under five minutes on two idle cores)
 	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
 
 test-slow: $(STAMP)  ## run the long statistical tests

@@ -162,7 +162,8 @@ class Buyers(ABC):
         corners = np.zeros(0) if speedup.concave else _corners(speedup)[0]
         wider = np.append(corners[(corners > width) & (corners < reach)], reach)
         speed, faster = float(speedup(width)), speedup(wider)
-        gains = (faster > speed) & (wider > width)
+        # A job that waits does not run on a part of a core.
+        gains = (faster > speed) & (wider > width) & (wider >= 1.0)
         if not gains.any():
             return -np.inf, width
         wider, faster = wider[gains], faster[gains]
