@@ -24,7 +24,11 @@ REFRESH = 0.1
 
 JobsOption = Annotated[
     str | None,
-    typer.Option("--jobs", metavar="M", help="Jobs of a replication (1e6), with --precision at most."),
+    typer.Option(
+        "--jobs",
+        metavar="M",
+        help="Jobs of a replication (1e6, more on very many cores); with --precision at most.",
+    ),
 ]
 SeedOption = Annotated[str, typer.Option("--seed", metavar="S", help="Seed; replication r has seed S + r.")]
 ReplicationsOption = Annotated[
