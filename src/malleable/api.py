@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable import model
-from malleable.contracts import Allocation, Policy
+from malleable.contracts import Allocation, Capacity, Policy
 from malleable.engine.enforcement import blame_policy, enforce, label, proposal
 from malleable.errors import JobsError, ParameterError, did_you_mean
 from malleable.model import Workload, checked_cores
 from malleable.model.jobs import Jobs
+from malleable.policies.base.legal_allocation import legal_allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,12 +51,26 @@ def read_jobs(workload: Workload, source: str | Path) -> Jobs:
     return job_files.read_jobs(workload, source)
 
 
-def bound(workload: Workload | str | Path, cores: float, load: float | None = None) -> Bound:
-    """The lower bound on the cost of any policy, and the widths, price and response times behind it."""
+def bound(
+    workload: Workload | str | Path,
+    cores: float,
+    load: float | None = None,
+    *,
+    capacity: Capacity | str | Mapping[str, Any] | None = None,
+) -> Bound:
+    """The lower bound on the cost of any policy, and the widths, price and response times behind it.
+
+    `capacity` says how many of the cores there are over time, such as `failures:nodes=8,up=100,down=5`.
+    """
     from malleable.theory import relaxed  # noqa: PLC0415 - keeps `allocate` light
 
     cores = checked_cores(cores)
-    return relaxed.bound(read_workload(workload, cores, load), cores)
+    described = read_workload(workload, cores, load)
+    if capacity is None:
+        return relaxed.bound(described, cores)
+    known = Capacity.of(capacity)
+    known.check_on(cores)
+    return relaxed.bound(described, cores, known.mean_cores(cores))
 
 
 def allocate(
@@ -69,7 +84,8 @@ def allocate(
     """Cores for each job present, in the order of the jobs, under `policy`.
 
     `Jobs` bring their own workload, whose classes must be those of `workload`. What the policy proposes is
-    checked as the simulator does; where no job is present, it is not asked.
+    checked as the simulator does, and made to fit the widths that jobs can have; where no job is present, it
+    is not asked.
     """
     cores = checked_cores(cores)
     present = _present(read_workload(workload), jobs)
@@ -77,8 +93,13 @@ def allocate(
     if len(present) == 0:
         return Allocation(np.zeros(0), None)
     with blame_policy(chosen, label(policy, chosen)):
+        if not present.workload.plain or present.own_types is not None:
+            return legal_allocation(chosen, present, cores, integer=integer)
         answer = chosen.allocate(present, cores, integer=integer)
-        return Allocation(enforce(proposal(answer), len(present), cores, integer=integer), answer.price)
+        return Allocation(
+            enforce(proposal(answer), len(present), cores, integer=integer, sharing=chosen.sharing),
+            answer.price,
+        )
 
 
 def _present(workload: Workload, jobs: Jobs | Iterable[Mapping[str, Any]]) -> Jobs:
@@ -122,6 +143,8 @@ def simulate(
     interpreted: bool = False,
     widths: bool = False,
     allow_unstable: bool = False,
+    sizes: str = "known",
+    capacity: Capacity | str | Mapping[str, Any] | None = None,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
@@ -131,6 +154,9 @@ def simulate(
     With `precision` the run goes on until the relative half-width of the cost is met, up to `jobs` jobs.
     `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours). Replications
     are spread over `workers` processes, one per processor by default, or over `executor`.
+
+    With `sizes="unknown"` a policy is told what is left of a job on average, given the work done; `capacity`
+    says how many of the cores there are over time.
     """
     from malleable import simulation  # noqa: PLC0415 - ditto
 
@@ -138,7 +164,7 @@ def simulate(
         read_workload(workload), cores, policy,
         load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
         confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
-        executor=executor, progress=progress, workers=workers,
+        sizes=sizes, capacity=capacity, executor=executor, progress=progress, workers=workers,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from malleable.theory.market import Buyers
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+BoolArray = NDArray[np.bool_]
 SMALL, LARGE = 1e-150, 1e150
 """Numbers whose squares are far from the limits of floats."""
 
@@ -210,6 +212,49 @@ class Arrivals(Spec, ABC):
         return value if isinstance(value, Arrivals) else cast("Arrivals", from_document("arrivals", value))
 
 
+class Changes(NamedTuple):
+    """Times at which the number of cores changes, what it is from then on, and up to when all is known."""
+
+    times: FloatArray
+    cores: FloatArray
+    known_until: float
+
+
+class CoreChanges(Protocol):
+    """The changes of the number of cores during one run, handed out in order."""
+
+    cores_at_start: float
+
+    def take(self) -> Changes:
+        """The next changes."""
+        ...
+
+
+class Capacity(Spec, ABC):
+    """How many of a machine's n cores there are, over time."""
+
+    @abstractmethod
+    def check_on(self, cores: float) -> None:
+        """Raise a `ParameterError` if it does not fit a machine of so many cores."""
+
+    @abstractmethod
+    def mean_cores(self, cores: float) -> float:
+        """The long-run average, which the lower bound needs; where there is none, the most there ever are."""
+
+    @abstractmethod
+    def changes(self, cores: float, seed: int) -> CoreChanges:
+        """The changes during one run."""
+
+    @classmethod
+    def of(cls, value: Any) -> Capacity:
+        """Read a capacity: a `Capacity`, a table with a `kind`, or text: `failures:nodes=8,up=99,down=1`."""
+        if isinstance(value, str):
+            value = catalog.build("capacities", value)
+        if isinstance(value, Capacity):
+            return value
+        return cast("Capacity", from_document("capacities", value))
+
+
 class Allocation(NamedTuple):
     """Cores for each job, in the order of the jobs, and the price that cleared the market (if any)."""
 
@@ -223,6 +268,12 @@ class Policy(Spec, ABC):
     whole_cores: ClassVar[bool] = False
     """Whether it always gives whole cores, in simulations too; its cost is then held against the bound for
     whole cores."""
+    sharing: ClassVar[bool] = False
+    """Whether it may give a job a part of one core, which then runs at that part of its speed. A rule that
+    does so without saying is refused."""
+    sees_all: ClassVar[bool] = False
+    """Whether it is asked about jobs that cannot move now (rigid ones that run, say), too. Otherwise it
+    divides the cores that these leave among the jobs that can."""
     blocking: ClassVar[bool] = True
     """Whether a large job can keep others waiting. The cost then depends on the squares of sizes, and heavy
     tails need longer runs. A policy that shares or serves small jobs first may say False."""
@@ -242,6 +293,13 @@ class Policy(Spec, ABC):
         """What the simulator runs: a rule on numbers, with everything slow done once.
 
         None for a policy that gives only `allocate`: it is then asked at every event, interpreted and slowly.
+        """
+        return None
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram | None:  # noqa: ARG002
+        """The same as a rule on single jobs, for machines that demand more than class counts can tell.
+
+        None for a policy that gives only `allocate`.
         """
         return None
 

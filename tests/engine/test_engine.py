@@ -25,8 +25,8 @@ from support import reference_simulator as reference
 NAMES = tuple(catalog.display("policies", kind) for kind in sorted(catalog.kinds("policies")))
 OPTIONS = {
     # Rounds of about a third of a mean size, so that a few dozen jobs see many of them.
-    "pollux": "pollux:period=0.31,restart=0.13",
-    "sia": "sia:period=0.31,restart=0.13",
+    "pollux": "pollux:period=0.31",
+    "sia": "sia:period=0.31",
     "whittle": "whittle:discount=0.2",
     "knee": "knee:alpha=0.02",
 }

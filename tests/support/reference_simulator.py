@@ -2,37 +2,39 @@
 
 It shares nothing with `malleable.engine`: jobs are dictionaries in a list, every policy is asked through its
 own `allocate` at every event, remaining work is counted down, and speeds come from the speedups themselves.
-FW-CAM is not even asked: its classes are separate first-come-first-served queues with several servers.
+FW-CAM on a plain workload is not even asked: its classes are separate first-come-first-served queues with
+several servers.
 
-Policies that decide in rounds (Pollux, Sia) are asked at multiples of their period only; a job that ran
-before and is given another number of cores stands still for the pause. They also see how often a job was
-resized, which a list of jobs does not say, so they are asked through their rule.
+What machines demand is written down a second time here: rigid and moldable jobs keep their width, restricted
+jobs get the allowed widths nearest to what was proposed (by recursion over all of them), a resize costs a
+pause or work, a job is quiet after it, the number of cores changes, sizes may be unknown. Policies that
+decide in rounds (Pollux, Sia) are asked at multiples of their period only, and when the cores change.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 
 import numpy as np
 
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import RESTARTS, JobRule, job_rows
+from malleable.policies.base.job_rule import JobRule, job_rows
 from malleable.policies.fw_cam import FwCam
 
 
-def departures(policy, workload, cores, times, classes, sizes):
-    """When each job leaves, all of them let finish."""
-    if isinstance(policy, FwCam):
+def departures(policy, workload, cores, times, classes, sizes, weights=(), *, changes=(), known=True):
+    """When each job leaves, all of them let finish; `changes` are pairs of a time and a number of cores."""
+    if isinstance(policy, FwCam) and all(one.plain for one in workload.job_types) and not changes:
         return separate_queues(policy.plan(workload, cores), workload, times, classes, sizes)
-    period = pause = 0.0
-    if isinstance(policy, JobRule):
-        period, pause = policy.timing(workload)
-    return Simulator(policy, workload, cores, period, pause).run(times, classes, sizes)
+    period = policy.period_on(workload) if isinstance(policy, JobRule) else 0.0
+    simulator = Simulator(policy, workload, cores, period, changes, known)
+    return simulator.run(times, classes, sizes, weights)
 
 
 def separate_queues(plan, workload, times, classes, sizes):
-    """FW-CAM: one queue a class, `slots` servers of speed s(width), in order of arrival."""
+    """FW-CAM: one queue per class, `slots` servers of speed s(width), in order of arrival."""
     free = [[-math.inf] * pool.slots for pool in plan.pools]
     speeds = [float(s(pool.width)) for s, pool in zip(workload.speedups, plan.pools, strict=True)]
     left = []
@@ -46,30 +48,41 @@ def separate_queues(plan, workload, times, classes, sizes):
 class Simulator:
     """One run: `now`, the jobs present in order of arrival, and who has left when."""
 
-    def __init__(self, policy, workload, cores, period, pause):
-        self.policy, self.workload, self.cores = policy, workload, cores
-        self.period, self.pause = period, pause
+    def __init__(self, policy, workload, cores, period, changes=(), known=True):
+        self.policy, self.workload, self.most, self.cores = policy, workload, cores, cores
+        self.period, self.known = period, known
+        self.changes = sorted(changes, reverse=True)
+        self.types = workload.job_types
+        plain = known and not changes and all(one.plain for one in self.types)
+        self.program = None if plain else policy.job_program(workload, cores)
         self.now, self.round = 0.0, math.inf
         self.jobs = []
         self.left = {}
+        self.resizes = 0
 
-    def run(self, times, classes, sizes):
+    def run(self, times, classes, sizes, weights=()):
+        self.weighted = len(weights) > 0
+        costs = weights if len(weights) else self.workload.holding_costs[np.asarray(classes, dtype=int)]
         coming = [
-            {"id": j, "class": int(i), "arrived": float(t), "remaining": float(x), "cores": 0.0}
-            for j, (t, i, x) in enumerate(zip(times, classes, sizes, strict=True))
-        ]
+            {"id": j, "class": int(i), "arrived": float(t), "remaining": float(x), "size": float(x),
+             "cores": 0.0, "weight": float(c)}
+            for j, (t, i, x, c) in enumerate(zip(times, classes, sizes, costs, strict=True))
+        ]  # fmt: skip
         total = len(coming)
         coming.reverse()
         while coming or self.jobs:
             arrival = coming[-1]["arrived"] if coming else math.inf
             departure, leaver = self.next_departure()
             resumption = min((j["resumes"] for j in self.jobs if j["resumes"] > self.now), default=math.inf)
-            upcoming = min(arrival, departure, resumption, self.round)
+            calm = min((j["calm"] for j in self.jobs if j["calm"] > self.now), default=math.inf)
+            calm = math.inf if self.period > 0.0 else calm
+            change = self.changes[-1][0] if self.changes else math.inf
+            upcoming = min(arrival, departure, resumption, change, calm, self.round)
             assert upcoming < math.inf, f"{self.policy} serves none of {len(self.jobs)} jobs"
             for job in self.jobs:
                 job["remaining"] -= self.speed(job) * (upcoming - self.now)
             self.now = upcoming
-            # At the same time: who is done leaves, pauses end, newcomers join, then the round begins.
+            # At the same time: who is done leaves, pauses end, newcomers join, then cores come and go.
             if departure == upcoming:
                 self.jobs.remove(leaver)
                 self.left[leaver["id"]] = upcoming
@@ -79,6 +92,11 @@ class Simulator:
             elif arrival == upcoming:
                 self.join(coming.pop())
                 self.changed()
+            elif change == upcoming:
+                self.cores = self.changes.pop()[1]
+                self.ask()
+            elif calm == upcoming:
+                self.ask()
             else:
                 self.round += self.period
                 self.ask()
@@ -103,7 +121,10 @@ class Simulator:
     def join(self, job):
         if not self.jobs and self.period > 0.0:
             self.round = math.ceil(self.now / self.period) * self.period
-        job.update(ran=False, restarts=0, resumes=-math.inf, speed=0.0, of=0.0)
+        job.update(
+            ran=False, restarts=0, resumes=-math.inf, calm=-math.inf, speed=0.0, of=0.0, chosen=None,
+            type=self.types[job["class"]],
+        )  # fmt: skip
         self.jobs.append(job)
 
     def changed(self):
@@ -114,28 +135,115 @@ class Simulator:
 
     def ask(self):
         for job, cores in zip(self.jobs, self.allocation(), strict=True):
-            if cores == job["cores"]:
+            before, job["cores"] = job["cores"], float(cores)
+            if cores in {before, 0.0}:
                 continue
-            job["cores"] = float(cores)
-            if cores > 0.0:
-                if job["ran"]:
-                    job["restarts"] += 1
-                    if self.pause > 0.0:
-                        job["resumes"] = self.now + self.pause
-                job["ran"] = True
+            if job["ran"]:
+                self.pay(job, before, float(cores))
+            job["ran"], job["chosen"] = True, float(cores)
+
+    def pay(self, job, before, after):
+        """A resize: time without progress, work lost (never more than was done), and quiet from now on."""
+        job["restarts"] += 1
+        self.resizes += 1
+        cost = job["type"].resize
+        pause = cost.pause(before, after) if callable(cost.pause) else cost.pause
+        if pause > 0.0:
+            job["resumes"] = self.now + pause
+        job["remaining"] = min(job["remaining"] + cost.work, job["size"])
+        if job["type"].quiet > 0.0:
+            job["calm"] = self.now + job["type"].quiet
 
     def allocation(self):
-        jobs = Jobs.of(
+        """Cores for all jobs: some stay as they are, the others are proposed cores, which are made legal."""
+        if self.cores < 1:
+            return [0.0] * len(self.jobs)
+        stay = [
+            j
+            for j in self.jobs
+            if j["cores"] > 0.0 and (j["type"].shape != "malleable" or j["calm"] > self.now)
+        ]
+        stopped = []
+        while sum(j["cores"] for j in stay) > self.cores:
+            stopped.append(stay.pop())
+        free = self.cores - sum(j["cores"] for j in stay)
+        out = {id(j): (j["cores"] if any(j is s for s in stay) else 0.0) for j in self.jobs}
+        movable = [j for j in self.jobs if not any(j is other for other in (*stay, *stopped))]
+        if movable and free >= 1.0:
+            asked = self.jobs if getattr(self.policy, "sees_all", False) else movable
+            proposed = self.propose(asked, self.cores if asked is self.jobs else free)
+            wishes = [w for j, w in zip(asked, proposed, strict=True) if any(j is m for m in movable)]
+            for job, cores in zip(movable, self.legal(movable, wishes, free), strict=True):
+                out[id(job)] = cores
+        return [out[id(j)] for j in self.jobs]
+
+    def propose(self, jobs, cores):
+        present = Jobs.of(
             self.workload,
-            np.array([j["class"] for j in self.jobs]),
-            [max(j["remaining"], 0.0) for j in self.jobs],
-            age=[self.now - j["arrived"] for j in self.jobs],
-            held=[j["cores"] for j in self.jobs],
+            np.array([j["class"] for j in jobs]),
+            [self.expected(j) for j in jobs],
+            weight=[j["weight"] for j in jobs] if self.weighted else None,
+            age=[self.now - j["arrived"] for j in jobs],
+            held=[j["cores"] for j in jobs],
+            size=[j["size"] for j in jobs],
+            restarts=[j["restarts"] for j in jobs],
         )
-        if self.period == self.pause == 0.0:
-            return self.policy.allocate(jobs, self.cores).cores
-        rows = job_rows(jobs, jobs.class_index)
-        rows[:, RESTARTS] = [j["restarts"] for j in self.jobs]
+        if self.program is None:
+            return self.policy.allocate(present, cores).cores
+        # Tables are made once, for the most cores there are; a rule is told how many there are now.
         widths = np.zeros(len(jobs))
-        self.policy.rule(rows, float(self.cores), self.policy.prepare(self.workload, self.cores), widths)
+        rows = job_rows(present, present.class_index)
+        self.program.rule(rows, float(cores), self.program.table.copy(), widths)
         return widths
+
+    def expected(self, job):
+        if self.known:
+            return max(job["remaining"], 0.0)
+        done = job["size"] - job["remaining"]
+        return float(self.workload.classes[job["class"]].size.mean_remaining(np.array([done]))[0])
+
+    def choices(self, job):
+        """The allowed widths of a job that can move; None for any."""
+        if job["type"].shape == "moldable" and job["chosen"] is not None:
+            return [job["chosen"]]
+        allowed = job["type"].allowed_widths.allowed(self.most)
+        return None if allowed is None else [float(k) for k in allowed]
+
+    def legal(self, jobs, wishes, free):
+        """The wishes where they are allowed; else the nearest allowed widths, spare cores to those who wait."""
+        for latest in range(len(wishes) - 1, -1, -1):
+            if sum(wishes) > free + 1e-9:
+                wishes[latest] = 0.0
+        wishes = [
+            round(w) if abs(w - round(w)) <= 1e-9 and self.choices(j) else w
+            for j, w in zip(jobs, wishes, strict=True)
+        ]
+        bound = [(j, w) for j, w in zip(jobs, wishes, strict=True) if self.choices(j) is not None]
+        if all(w == 0.0 or w in self.choices(j) for j, w in bound):
+            return wishes
+        budget = math.floor(
+            free - sum(w for j, w in zip(jobs, wishes, strict=True) if self.choices(j) is None) + 1e-9
+        )
+
+        @functools.cache
+        def best(last, room):
+            """Least distance of jobs 0..last within `room` cores, and the width of the last, narrow if tied."""
+            if last < 0:
+                return 0.0, 0.0
+            job, wish = bound[last]
+            options = [0.0, *(k for k in self.choices(job) if int(k) <= room)]
+            return min(
+                ((best(last - 1, room - int(k))[0] + (k - wish) ** 2, k) for k in options),
+                key=lambda pair: pair[0],
+            )
+
+        found, room = {}, budget
+        for last in range(len(bound) - 1, -1, -1):
+            found[id(bound[last][0])] = best(last, room)[1]
+            room -= int(best(last, room)[1])
+        for job, _ in bound:
+            narrowest = min(self.choices(job))
+            if found[id(job)] == 0.0 and narrowest <= room:
+                found[id(job)] = narrowest
+                room -= int(narrowest)
+        return [found.get(id(j), w) for j, w in zip(jobs, wishes, strict=True)]

@@ -1,8 +1,17 @@
 """The families of things that are chosen by name. Imports nothing, so that `--help` can name them at once."""
 
-FAMILIES = ("speedups", "distributions", "arrivals", "policies")
+FAMILIES = ("speedups", "distributions", "arrivals", "capacities", "policies")
 """Those whose kinds are modules of a folder, or of other packages."""
-LISTED = ("policies", "speedups", "distributions", "arrivals", "workloads", "traces", "backends")
+LISTED = (
+    "policies",
+    "speedups",
+    "distributions",
+    "arrivals",
+    "capacities",
+    "workloads",
+    "traces",
+    "backends",
+)
 """What one may ask to have listed; some of it is still to come."""
 
 

@@ -52,6 +52,14 @@ UnstableOption = Annotated[
 WidthsOption = Annotated[
     bool, typer.Option("--widths", help="Also record on how many cores work was done (25 % slower).")
 ]
+SizesOption = Annotated[
+    str,
+    typer.Option(
+        "--sizes",
+        metavar="known|unknown",
+        help="Whether policies know sizes, or only their law and the work done.",
+    ),
+]
 WorkersOption = Annotated[
     str | None,
     typer.Option("--workers", metavar="K", help="Processes to use at most; one per processor otherwise."),
@@ -73,6 +81,8 @@ def settings(
     interpreted: bool,
     allow_unstable: bool,
     widths: bool,
+    sizes: str,
+    capacity: str | None,
 ) -> dict[str, Any]:
     """The options of a run, read; the library checks them."""
     return {
@@ -85,6 +95,8 @@ def settings(
         "interpreted": interpreted,
         "allow_unstable": allow_unstable,
         "widths": widths,
+        "sizes": sizes,
+        "capacity": capacity,
     }
 
 

@@ -38,6 +38,14 @@ PolicyOption = Annotated[
         help="A policy, with options: wham, fw-cam:beta=0.8, fixed-width:widths=4/2/8, file.py:Name.",
     ),
 ]
+CapacityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--capacity",
+        metavar="C",
+        help="Cores over time: failures:nodes=8,up=100,down=5 or schedule:times=0/50,cores=8/4,period=90.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 

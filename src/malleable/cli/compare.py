@@ -14,6 +14,7 @@ from malleable.cli._running import (
     RayOption,
     ReplicationsOption,
     SeedOption,
+    SizesOption,
     UnstableOption,
     WarmupOption,
     WidthsOption,
@@ -30,6 +31,7 @@ from malleable.cli._running import (
     settings,
 )
 from malleable.cli._shared import (
+    CapacityOption,
     JsonOption,
     WorkloadArgument,
     console,
@@ -70,6 +72,8 @@ def command(
     interpreted: InterpretedOption = False,
     allow_unstable: UnstableOption = False,
     widths: WidthsOption = False,
+    sizes: SizesOption = "known",
+    capacity: CapacityOption = None,
     workers: WorkersOption = None,
     ray: RayOption = None,
     out: Annotated[
@@ -89,6 +93,8 @@ def command(
         interpreted=interpreted,
         allow_unstable=allow_unstable,
         widths=widths,
+        sizes=sizes,
+        capacity=capacity,
     )
     from malleable import api
     from malleable.catalog import split_policies

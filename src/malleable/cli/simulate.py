@@ -14,6 +14,7 @@ from malleable.cli._running import (
     RayOption,
     ReplicationsOption,
     SeedOption,
+    SizesOption,
     UnstableOption,
     WarmupOption,
     WidthsOption,
@@ -30,6 +31,7 @@ from malleable.cli._running import (
     settings,
 )
 from malleable.cli._shared import (
+    CapacityOption,
     CoresOption,
     JsonOption,
     LoadOption,
@@ -62,6 +64,8 @@ def command(
     interpreted: InterpretedOption = False,
     allow_unstable: UnstableOption = False,
     widths: WidthsOption = False,
+    sizes: SizesOption = "known",
+    capacity: CapacityOption = None,
     workers: WorkersOption = None,
     ray: RayOption = None,
     out: Annotated[
@@ -80,6 +84,8 @@ def command(
         interpreted=interpreted,
         allow_unstable=allow_unstable,
         widths=widths,
+        sizes=sizes,
+        capacity=capacity,
     )
     from malleable import api
     from malleable.results import Status, files
@@ -122,6 +128,11 @@ def _print(result: Result, *, widths: bool) -> None:
     facts.add_row("utilisation (share of the cores in use)", percent(result.utilisation), "")
     facts.add_row("effective load (the same, less the noise of arrivals)", percent(result.effective_load), "")
     facts.add_row("time with more jobs than cores", percent(result.overload), "")
+    if result.mean_cores is not None:
+        facts.add_row("cores there were on average", show(result.mean_cores), "")
+    if any(c.resizes == c.resizes and c.resizes > 0.0 for c in result.classes):
+        rows_of = ", ".join(show(c.resizes, 3) for c in result.classes)
+        facts.add_row("resizes per job, by class", rows_of, "")
     facts.add_row("jobs, of which warm-up", str(result.jobs), str(result.warmup))
     facts.add_row("replications, seed", str(result.replications), str(result.seed))
     out.print(facts)

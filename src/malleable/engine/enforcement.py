@@ -1,8 +1,9 @@
 """The one check of what a policy proposes, and the one wording of what is wrong with it.
 
 `check` is plain Python: compiled into the job kernel, and run as it is by `malleable.allocate`. A proposal is
-legal if it has one number for each job, none of them NaN or negative, and they add up to at most n; where
-whole cores were asked for, all of them are whole.
+sane if it has one number for each job, none of them NaN or negative, and they add up to at most n; where
+whole cores were asked for, all of them are whole; a part of one core is for policies that say that they share
+cores. `legal_widths` then makes it fit the machine.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from malleable.engine.rule_interface import (
     NEGATIVE,
     NOT_A_NUMBER,
     OVER_ALLOCATED,
+    PART_OF_A_CORE,
     STUCK,
     TOLERANCE,
     inlined,
@@ -29,20 +31,25 @@ if TYPE_CHECKING:
     from malleable.contracts import Allocation, FloatArray
 
 HINT = "cores must be numbers of at least 0 that add up to at most n"
+SHARING_HINT = "give 0 or at least 1, or say that it shares cores: set its attribute `sharing = True`"
 SHOWN = 12
 """Numbers of a proposal that a message shows."""
 
 
 @inlined
-def check(out: Any, present: int, n: float) -> int:
-    """Whether the rule gave sane numbers, at most n in total."""
+def check(out: Any, present: int, n: float, sharing: int) -> int:
+    """Whether the rule gave sane numbers, at most n in total, and parts of a core only if it shares them."""
     total = 0.0
+    part = False
     for j in range(present):
         # NaN is neither at least 0 nor below it.
         if not out[j] >= 0.0:
             return NEGATIVE if out[j] < 0.0 else NOT_A_NUMBER
+        part = part or 0.0 < out[j] < 1.0 - TOLERANCE
         total += out[j]
-    return OVER_ALLOCATED if total > n * (1.0 + TOLERANCE) else DONE
+    if total > n * (1.0 + TOLERANCE):
+        return OVER_ALLOCATED
+    return PART_OF_A_CORE if part and sharing == 0 else DONE
 
 
 def refusal(status: int, cores: float, place: str, shown: str) -> PolicyError:
@@ -52,8 +59,10 @@ def refusal(status: int, cores: float, place: str, shown: str) -> PolicyError:
         NOT_A_NUMBER: "returned NaN",
         NEGATIVE: "returned a negative number of cores",
         STUCK: "serves nobody although jobs are present",
+        PART_OF_A_CORE: "gave a job less than one core",
     }[status]
-    return PolicyError(f"the policy {problem} {place}: {shown}", HINT)
+    hint = SHARING_HINT if status == PART_OF_A_CORE else HINT
+    return PolicyError(f"the policy {problem} {place}: {shown}", hint)
 
 
 def shown(widths: FloatArray) -> str:
@@ -81,10 +90,12 @@ def one_each(proposed: Any, jobs: int) -> FloatArray:
     raise PolicyError(f"the policy returned {count} for {_counted(jobs, 'job')}", "return one number per job")
 
 
-def enforce(proposed: Any, jobs: int, cores: float, *, integer: bool = False) -> FloatArray:
-    """The cores of each job if the proposal is legal; the error of the simulator if it is not."""
+def enforce(
+    proposed: Any, jobs: int, cores: float, *, integer: bool = False, sharing: bool = True
+) -> FloatArray:
+    """The cores of each job if the proposal is sane; the error of the simulator if it is not."""
     widths = one_each(proposed, jobs)
-    status = check(widths.tolist(), jobs, cores)
+    status = check(widths.tolist(), jobs, cores, int(sharing))
     if status != DONE:
         raise refusal(status, cores, f"for {_counted(jobs, 'job')}", shown(widths))
     if not integer:

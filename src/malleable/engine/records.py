@@ -6,7 +6,7 @@ sees the same jobs, so two runs can be compared stretch by stretch. Statistics a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -50,6 +50,17 @@ class Records:
     """Departures by slowdown, (segments, classes, bins)."""
     width_histogram: FloatArray
     """Work done by the number of cores it was done on, (classes, bins)."""
+    resizes: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """Resizes of running jobs, (records, classes); NaN where they were not counted."""
+    available: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """Integral of the cores there were, (records,); NaN where their number never changed."""
+
+    def __post_init__(self) -> None:
+        # Records from before these were kept.
+        if not self.resizes.size:
+            object.__setattr__(self, "resizes", np.full(self.departures.shape, np.nan))
+        if not self.available.size:
+            object.__setattr__(self, "available", np.full(self.duration.shape, np.nan))
 
     @property
     def size(self) -> int:

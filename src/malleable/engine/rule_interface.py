@@ -38,13 +38,15 @@ class JobProgram(NamedTuple):
     """A policy that looks at every job: shape 3.
 
     `rule(jobs, cores, table, out)` writes cores of each job; it is asked at arrivals and departures, or
-    every `period` if that is positive. A running job that is resized makes no progress for `pause`.
+    every `period` if that is positive. `sharing`: it may give a job a part of one core. `sees_all`: it is
+    asked about the jobs that cannot move now, too.
     """
 
     rule: Callable[..., None]
     table: FloatArray
     period: float = 0.0
-    pause: float = 0.0
+    sharing: bool = False
+    sees_all: bool = False
 
 
 # Columns of the job array that a job rule sees: one row per job, earliest arrival first.
@@ -64,7 +66,9 @@ RESTARTS = 6
 """How often the job was resized so far, its start not counted."""
 IDENTITY = 7
 """A number that the job keeps for life, in order of arrival."""
-COLUMNS = 8
+PINNED = 8
+"""Whether the job keeps its cores for now, whatever is proposed: 1 if so, −1 if it has to stop, else 0."""
+COLUMNS = 9
 
 # What happens to jobs beyond those that a class rule can serve.
 SHARE = 0
@@ -88,6 +92,10 @@ STUCK = 5
 """Jobs are present, none of them is served, and no arrival is left to change that."""
 STOPPED = 6
 """`stop` was called; the kernel returned between two events, so that the run could go on."""
+PART_OF_A_CORE = 7
+"""A job was given more than nothing and less than one core by a policy that does not share cores."""
+MORE_CAPACITY = 8
+"""The known changes of the number of cores are used up; find more and call again."""
 
 TOLERANCE = 1e-9
 """Relative over-allocation that is rounding."""

@@ -16,7 +16,7 @@ from malleable.engine.records import Records
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from malleable.contracts import FloatArray
+    from malleable.contracts import CoreChanges, FloatArray
     from malleable.engine.machines import Snapshot
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
@@ -40,6 +40,16 @@ class Outcome(NamedTuple):
     interrupted: bool
 
 
+class _Row(NamedTuple):
+    """What happened between two looks at the machine."""
+
+    sums: FloatArray
+    scalars: FloatArray
+    present: FloatArray
+    segment: int
+    available: float
+
+
 class Run:
     """A run that can be continued: `extend(jobs)` as often as needed, `outcome()` at any time."""
 
@@ -55,13 +65,18 @@ class Run:
         interpreted: bool = False,
         widths: bool = False,
         shortest: int = SHORTEST,
+        sizes_known: bool = True,
+        changes: CoreChanges | None = None,
     ) -> None:
-        self.machine = machine(workload, cores, program, name=name, interpreted=interpreted, wide=widths)
+        self.machine = machine(
+            workload, cores, program,
+            name=name, interpreted=interpreted, wide=widths, sizes_known=sizes_known, changes=changes,
+        )  # fmt: skip
         self._stream = source
         self._stride = _stride(jobs, shortest)
         self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
         self._chunk, self._next = self._stream.take(), 0
-        self._rows: list[tuple[FloatArray, FloatArray, FloatArray, int]] = []
+        self._rows: list[_Row] = []
         self._histograms: list[tuple[FloatArray, FloatArray]] = []
         self._since_record = 0
         self.jobs = 0
@@ -114,7 +129,10 @@ class Run:
 
     def _record(self) -> None:
         sums, scalars = self.machine.collect()
-        self._rows.append((sums, scalars, self.machine.snapshot().counts, len(self._histograms)))
+        available = self.machine.collect_available()
+        self._rows.append(
+            _Row(sums, scalars, self.machine.snapshot().counts, len(self._histograms), available)
+        )
         self._since_record = 0
         if len(self._rows) in self._cuts:
             self._histograms.append(self.machine.collect_histograms())
@@ -124,7 +142,10 @@ class Run:
     def _coarsen(self) -> None:
         """Join neighbouring records, so that a run that goes on and on keeps a bounded number of them."""
         pairs = zip(self._rows[::2], self._rows[1::2], strict=True)
-        self._rows = [(a[0] + b[0], a[1] + b[1], b[2], a[3]) for a, b in pairs]
+        self._rows = [
+            _Row(a.sums + b.sums, a.scalars + b.scalars, b.present, a.segment, a.available + b.available)
+            for a, b in pairs
+        ]
         self._stride *= 2
         self._cuts = []
 
@@ -135,9 +156,9 @@ class Run:
     def outcome(self) -> Outcome:
         """Everything recorded so far; a record that is not full is left out."""
         m = len(self.machine.workload.classes)
-        sums = np.array([row[0] for row in self._rows]).reshape(-1, K.SUM_ROWS, m)
-        scalars = np.array([row[1] for row in self._rows]).reshape(-1, 4)
-        present = np.array([row[2] for row in self._rows]).reshape(-1, m)
+        sums = np.array([row.sums for row in self._rows]).reshape(-1, K.SUM_ROWS, m)
+        scalars = np.array([row.scalars for row in self._rows]).reshape(-1, 4)
+        present = np.array([row.present for row in self._rows]).reshape(-1, m)
         # The machine's own histograms are the open segment; a look must not close it.
         histograms = [*self._histograms, self.machine.open_histograms()]
         records = Records(
@@ -151,10 +172,12 @@ class Run:
             duration=scalars[:, 0],
             used=scalars[:, 1],
             overload=scalars[:, 2],
-            segment=np.array([row[3] for row in self._rows], dtype=float),
+            segment=np.array([row.segment for row in self._rows], dtype=float),
             response_histogram=np.array([h[0] for h in histograms]),
             slowdown_histogram=np.array([h[1] for h in histograms]),
             width_histogram=self.machine.width_histogram(),
+            resizes=sums[:, K.RESIZES] + (0.0 if self.machine.counts_resizes else np.nan),
+            available=np.array([row.available for row in self._rows], dtype=float),
         )
         events = int(scalars[:, 3].sum()) + self.machine.events
         return Outcome(records, self.jobs, events, self.seconds, self.interrupted)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
-from malleable.catalog.spec import Positive, Spec
+from malleable.catalog.spec import NonNegative, Positive, Spec
 from malleable.contracts import Arrivals, Distribution, Speedup
 from malleable.errors import MalleableError, ParameterError
-from malleable.model.job_type import JobType, check_name
+from malleable.model.job_type import ANY_WIDTH, NO_COST, JobType, Shape, check_name, check_shape
+from malleable.model.resize import Resize
+from malleable.model.widths import Widths
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +31,15 @@ class JobClass(Spec):
     size: Distribution
     speedup: Speedup
     holding_cost: Positive = 1.0
+    shape: Shape = "malleable"
+    width: Annotated[int, Ge(1)] | None = None
+    widths: Widths = ANY_WIDTH
+    resize: Resize = NO_COST
+    quiet: NonNegative = 0.0
 
     def check(self) -> None:
         check_name(self.name)
+        check_shape(self.shape, self.width, self.widths)
         rate, mean = _in_range(lambda: self.arrivals.rate), _in_range(lambda: self.size.mean)
         if not 0.0 < rate < math.inf:
             hint = "the mean time between arrivals must be positive and finite"
@@ -46,7 +55,29 @@ class JobClass(Spec):
     @property
     def job_type(self) -> JobType:
         """The class without its arrivals and sizes."""
-        return JobType(self.name, self.speedup, self.holding_cost)
+        return JobType(
+            self.name,
+            self.speedup,
+            self.holding_cost,
+            self.shape,
+            self.width,
+            self.widths,
+            self.resize,
+            self.quiet,
+        )
+
+    def of_type(self, job_type: JobType, name: str) -> JobClass:
+        """A class whose jobs arrive and are sized alike, but are of another type; costs stay."""
+        return replace(
+            self,
+            name=name,
+            speedup=job_type.speedup,
+            shape=job_type.shape,
+            width=job_type.width,
+            widths=job_type.widths,
+            resize=job_type.resize,
+            quiet=job_type.quiet,
+        )
 
     @property
     def load(self) -> float:

@@ -1,4 +1,4 @@
-"""Reading the jobs present from CSV or JSON: rows with id, class, remaining, optional weight, age, cores.
+"""Reading the jobs present from CSV or JSON: rows with id, class, remaining, and what else there is.
 
 A CSV file is read in stretches of many lines and by columns, so that a million jobs take seconds and little
 memory. A stretch with anything wrong in it is read again row by row, which finds and words the mistake.
@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from malleable.errors import JobsError, did_you_mean
-from malleable.model.job_rows import COLUMNS, NUMBERS, REQUIRED, in_range, read_row
+from malleable.model.job_rows import (
+    COLUMNS,
+    LIMITS,
+    NUMBERS,
+    OPTIONAL,
+    REQUIRED,
+    in_range,
+    read_limits,
+    read_row,
+)
 from malleable.model.jobs import Jobs
 from malleable.model.standard_input import standard_input
 
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
     from malleable.model.jobs import IntArray
     from malleable.model.workload import Workload
 
-FORM = "give a header id,class,remaining (optional weight, age, cores) and one line per job"
+FORM = f"give a header id,class,remaining (optional {', '.join(OPTIONAL)}) and one line per job"
 STRETCH = 1 << 10
 """Rows that are read at a time; many more would keep Python's garbage collector busy."""
 DELIMITERS = ",;\t"
@@ -92,6 +101,7 @@ class _Stretch(NamedTuple):
     classes: IntArray
     numbers: dict[str, FloatArray]
     weighted: bool
+    limits: list[dict[str, Any]] | None
 
 
 class _Place(NamedTuple):
@@ -191,7 +201,12 @@ def _by_columns(workload: Workload, columns: Mapping[str, Sequence[str]]) -> _St
         return None
     if not all(in_range(name, column).all() for name, column in numbers.items()):
         return None
-    return _Stretch(texts["id"], classes, numbers, any(texts.get("weight", [])))
+    limits = None
+    if any(any(texts.get(key, ())) for key in LIMITS):
+        keys = [key for key in LIMITS if key in texts]
+        rows = zip(texts["id"], *(texts[key] for key in keys), strict=True)
+        limits = [read_limits(job, dict(zip(keys, own, strict=True))) for job, *own in rows]
+    return _Stretch(texts["id"], classes, numbers, any(texts.get("weight", [])), limits)
 
 
 def _fill(numbers: FloatArray, texts: list[str]) -> None:
@@ -234,5 +249,15 @@ def _joined(workload: Workload, parts: list[_Stretch]) -> Jobs:
         weight=numbers["weight"] if any(part.weighted for part in parts) else None,
         age=numbers["age"],
         held=numbers["cores"],
+        size=numbers["size"],
+        restarts=numbers["restarts"],
         ids=list(chain.from_iterable(part.ids for part in parts)),
+        limits=_joined_limits(parts),
     )
+
+
+def _joined_limits(parts: list[_Stretch]) -> list[dict[str, Any]] | None:
+    """Shapes and widths of all jobs; None where none brings any."""
+    if all(part.limits is None for part in parts):
+        return None
+    return [own for part in parts for own in part.limits or [{} for _ in part.ids]]

@@ -10,9 +10,12 @@ from malleable.errors import JobsError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-COLUMNS = ("id", "class", "remaining", "weight", "age", "cores")
-REQUIRED = COLUMNS[:3]
-NUMBERS = COLUMNS[2:]
+LIMITS = ("shape", "width", "widths")
+"""Columns that say what a job can run on, as the keys of a class do."""
+REQUIRED = ("id", "class", "remaining")
+NUMBERS = ("remaining", "weight", "age", "cores", "size", "restarts")
+OPTIONAL = (*NUMBERS[1:], *LIMITS)
+COLUMNS = (*REQUIRED, *OPTIONAL)
 POSITIVE = "weight"
 """The column in which 0 is not allowed."""
 
@@ -26,6 +29,10 @@ class Row(NamedTuple):
     weight: float | None
     age: float | None
     cores: float | None
+    size: float | None
+    restarts: float | None
+    limits: dict[str, Any]
+    """Shape, width and widths, those that are given."""
 
 
 def read_row(number: int, row: Any, classes: Collection[str]) -> Row:
@@ -47,7 +54,22 @@ def read_row(number: int, row: Any, classes: Collection[str]) -> Row:
         hint = did_you_mean(name, classes)
         raise JobsError(f"job {job!r}: the workload has no class {name!r}", hint)
     read = (_number(job, key, row[key]) if _given(row.get(key)) else None for key in NUMBERS)
-    return Row(job, name, *read)  # type: ignore[arg-type]  # remaining is there
+    return Row(job, name, *read, limits=read_limits(job, row))  # type: ignore[arg-type, misc]  # remaining is there
+
+
+def read_limits(job: str, row: Any) -> dict[str, Any]:
+    """What a row says of shape and widths; text, as in CSV, has widths such as 1/2/4."""
+    given = {key: row[key] for key in LIMITS if _given(row.get(key))}
+    if isinstance(given.get("width"), str):
+        given["width"] = _whole(_number(job, "width", given["width"]))
+    widths = given.get("widths")
+    if isinstance(widths, str) and widths[:1].isdigit():
+        given["widths"] = [_whole(_number(job, "widths", part)) for part in widths.split("/")]
+    return given
+
+
+def _whole(number: float) -> float | int:
+    return int(number) if number == int(number) else number
 
 
 def _given(value: Any) -> bool:

@@ -1,27 +1,31 @@
 """The jobs present at one moment, as arrays: what every policy is asked about.
 
 Columns: class, remaining size (work left, in time on one core), weight (holding cost of the class unless
-given), age (time since arrival), cores held now. Jobs may bring their own speedup.
+given), age (time since arrival), cores held now, size (work at arrival; what is left unless given), restarts
+(how often the job was resized so far). Jobs may bring their own speedup, shape and widths.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from malleable.contracts import FloatArray, Speedup
-from malleable.errors import JobsError, did_you_mean
+from malleable.contracts import FloatArray, IntArray, Speedup
+from malleable.errors import JobsError, MalleableError, did_you_mean
 from malleable.model.job_rows import check_range, in_range, read_row
+from malleable.model.job_type import JobType
 from malleable.model.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-IntArray = NDArray[np.intp]
+__all__ = ["IntArray", "Jobs"]
+
+NUMERIC = ("class_index", "remaining", "weight", "age", "held", "size", "restarts")
+"""The columns of numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +38,13 @@ class Jobs:
     weight: FloatArray
     age: FloatArray
     held: FloatArray
+    size: FloatArray
+    restarts: FloatArray
     ids: tuple[str, ...]
     own_speedups: tuple[Speedup, ...] | None = None
     own_weights: bool = False
+    own_types: tuple[JobType, ...] | None = None
+    """What each job is, where some bring a speedup, a shape or widths of their own."""
 
     @classmethod
     def of(
@@ -48,12 +56,19 @@ class Jobs:
         weight: Sequence[float] | FloatArray | None = None,
         age: Sequence[float] | FloatArray | None = None,
         held: Sequence[float] | FloatArray | None = None,
+        size: Sequence[float] | FloatArray | None = None,
+        restarts: Sequence[float] | FloatArray | None = None,
         ids: Sequence[str] | None = None,
         speedups: Sequence[Any] | None = None,
+        limits: Sequence[Mapping[str, Any]] | None = None,
     ) -> Jobs:
-        """Build from columns; classes by name or by position in the workload."""
+        """Build from columns; classes by name or by position in the workload.
+
+        `limits` has a table per job with any of the keys shape, width and widths of a class; what is not
+        given is as in its class.
+        """
         index = _class_index(workload, classes)
-        size = len(index)
+        count = len(index)
 
         def column(name: str, values: Any, default: FloatArray | None) -> FloatArray:
             if values is None and default is not None:
@@ -62,8 +77,8 @@ class Jobs:
                 array = np.asarray(values, dtype=float)
             except (TypeError, ValueError):
                 raise JobsError(f"the column {name!r} must hold numbers only") from None
-            if array.shape != (size,):
-                raise JobsError(f"the column {name!r} has shape {array.shape} for {size} jobs")
+            if array.shape != (count,):
+                raise JobsError(f"the column {name!r} has shape {array.shape} for {count} jobs")
             bad = np.flatnonzero(~in_range(name, array))
             if len(bad):
                 row = int(bad[0])
@@ -71,27 +86,35 @@ class Jobs:
             return array
 
         if ids is not None:
-            if len(ids) != size:
-                raise JobsError(f"there are {len(ids)} ids for {size} jobs")
+            if len(ids) != count:
+                raise JobsError(f"there are {len(ids)} ids for {count} jobs")
             ids = tuple(map(str, ids))
             _check_unique(ids)
-        if speedups is not None and len(speedups) != size:
-            raise JobsError(f"there are {len(speedups)} speedups for {size} jobs")
+        if speedups is not None and len(speedups) != count:
+            raise JobsError(f"there are {len(speedups)} speedups for {count} jobs")
+        if limits is not None and len(limits) != count:
+            raise JobsError(f"there are {len(limits)} tables of limits for {count} jobs")
+        own = None if speedups is None else tuple(map(Speedup.of, speedups))
+        names = tuple(map(str, range(count))) if ids is None else tuple(ids)
+        left, none = column("remaining", remaining, None), np.zeros(count)
         return cls(
             workload=workload,
             class_index=index,
-            remaining=column("remaining", remaining, None),
+            remaining=left,
             weight=column("weight", weight, workload.holding_costs[index]),
-            age=column("age", age, np.zeros(size)),
-            held=column("cores", held, np.zeros(size)),
-            ids=tuple(map(str, range(size))) if ids is None else tuple(ids),
-            own_speedups=None if speedups is None else tuple(map(Speedup.of, speedups)),
+            age=column("age", age, none),
+            held=column("cores", held, none),
+            size=np.maximum(column("size", size, left), left),
+            restarts=column("restarts", restarts, none),
+            ids=names,
+            own_speedups=own,
             own_weights=weight is not None,
+            own_types=own_types(workload, index, own, limits, names),
         )
 
     @classmethod
     def from_rows(cls, workload: Workload, rows: Iterable[Mapping[str, Any]]) -> Jobs:
-        """Build from rows with the keys id, class, remaining and optionally weight, age, cores."""
+        """Build from rows with the keys id, class, remaining and those of `job_rows` that may be left out."""
         try:
             table = list(rows)
         except TypeError:
@@ -113,7 +136,24 @@ class Jobs:
             weight=column([row.weight for row in read], [costs[row.name] for row in read]),
             age=column([row.age for row in read], nothing),
             held=column([row.cores for row in read], nothing),
+            size=column([row.size for row in read], nothing),
+            restarts=column([row.restarts for row in read], nothing),
             ids=[row.id for row in read],
+            limits=[row.limits for row in read] if any(row.limits for row in read) else None,
+        )
+
+    def only(self, positions: IntArray) -> Jobs:
+        """Some of the jobs, in the order of their positions."""
+
+        def some(values: Sequence[Any] | None) -> Any:
+            return None if values is None else tuple(values[int(j)] for j in positions)
+
+        return replace(
+            self,
+            **{name: getattr(self, name)[positions] for name in NUMERIC},
+            ids=some(self.ids) if self.ids else (),
+            own_speedups=some(self.own_speedups),
+            own_types=some(self.own_types),
         )
 
     def __len__(self) -> int:
@@ -138,6 +178,28 @@ class Jobs:
         """Job positions by decreasing index, earlier arrivals first among equals."""
         order = self.order
         return order[np.argsort(-index[order], kind="stable")]
+
+
+def own_types(
+    workload: Workload,
+    index: IntArray,
+    speedups: Sequence[Speedup] | None,
+    limits: Sequence[Mapping[str, Any]] | None,
+    ids: Sequence[str],
+) -> tuple[JobType, ...] | None:
+    """What each job is, where some bring something of their own; None where their classes say it all."""
+    if speedups is None and limits is None:
+        return None
+    types = [workload.job_types[i] for i in index.tolist()]
+    if speedups is not None:
+        types = [replace(one, speedup=speedup) for one, speedup in zip(types, speedups, strict=True)]
+    for j, own in enumerate(limits or ()):
+        if own:
+            try:
+                types[j] = types[j].limited(**own)
+            except MalleableError as error:
+                raise JobsError(f"job {ids[j]!r}: {error}") from None
+    return tuple(types)
 
 
 def _class_index(workload: Workload, classes: Any) -> IntArray:

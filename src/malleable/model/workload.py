@@ -87,6 +87,16 @@ class Workload:
         """The speedup of each class."""
         return tuple(c.speedup for c in self.classes)
 
+    @cached_property
+    def plain(self) -> bool:
+        """Whether all jobs take any width, at any time, for free: the paper's jobs."""
+        return all(one.plain for one in self.job_types)
+
+    @cached_property
+    def restricted(self) -> bool:
+        """Whether some class cannot run on every number of cores."""
+        return not all(one.allowed_widths.unrestricted for one in self.job_types)
+
     @property
     def total_rate(self) -> float:
         """λ = Σ λ_i."""

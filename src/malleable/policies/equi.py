@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.contracts import Allocation, Policy
-from malleable.engine.rule_interface import SHARE, ClassProgram
+from malleable.engine.rule_interface import CLASS, SHARE, ClassProgram, JobProgram
 from malleable.engine.speedup_table import PEAK, PREAMBLE, ROW, peak
 from malleable.policies.base.job_rule import a_class_each, usable
 from malleable.policies.base.remembering import remembered
@@ -26,11 +26,22 @@ if TYPE_CHECKING:
     from malleable.model.jobs import Jobs
 
 
+def equi_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """The class rule, job by job."""
+    counts, widths = np.zeros(int(table[0])), np.zeros(int(table[0]))
+    for j in range(jobs.shape[0]):
+        counts[int(jobs[j, CLASS])] += 1.0
+    equi_rule(counts, cores, table, widths)
+    for j in range(jobs.shape[0]):
+        out[j] = widths[int(jobs[j, CLASS])]
+
+
 @dataclass(frozen=True)
 class Equi(Policy):
     """EQUI: the same number of cores for every job, time-shared when there are more jobs than cores."""
 
     blocking: ClassVar[bool] = False
+    sharing: ClassVar[bool] = True
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Run the class rule on the counts; on whole cores the earlier arrivals get what it leaves over."""
@@ -57,6 +68,9 @@ class Equi(Policy):
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
         return ClassProgram(equi_rule, _made_table(workload, cores), SHARE)
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram:
+        return JobProgram(equi_jobs_rule, _made_table(workload, cores), sharing=True)
 
 
 def _made_table(workload: Workload, cores: float) -> FloatArray:

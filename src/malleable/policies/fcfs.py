@@ -1,4 +1,8 @@
-"""FCFS-n: one core each in order of arrival, so GI/GI/n when nobody uses more than one core."""
+"""FCFS-n: one core each in order of arrival, so GI/GI/n when no job uses more than one core.
+
+A rigid job gets its width, a job of restricted widths its narrowest; the first that does not fit waits, and
+all behind it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.rule_interface import FIFO, ClassProgram
+from malleable.engine.rule_interface import CLASS, FIFO, ClassProgram
 from malleable.policies.base.job_rule import JobRule
 from malleable.policies.rules.class_markets import fixed_rule, fixed_table
 from malleable.policies.rules.tolerances import DUST
@@ -18,11 +22,22 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 
-def fcfs(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:  # noqa: ARG001
-    """One core each for the ⌊cores⌋ earliest arrivals."""
+def fcfs(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """The width of its class for each job, in order of arrival, up to the first that does not fit."""
     out[:] = 0.0
-    for j in range(min(jobs.shape[0], math.floor(cores + DUST))):
-        out[j] = 1.0
+    spare = math.floor(cores + DUST) * 1.0
+    for j in range(jobs.shape[0]):
+        k = table[int(jobs[j, CLASS])]
+        if k > spare:
+            break
+        out[j] = k
+        spare -= k
+
+
+def requested_widths(workload: Workload, cores: float) -> FloatArray:
+    """The width that a job of each class asks for: its own if it is rigid, else the narrowest."""
+    found = [one.widths_on(cores) for one in workload.job_types]
+    return np.array([1.0 if widths is None else float(widths[0]) for widths in found])
 
 
 @dataclass(frozen=True)
@@ -30,6 +45,7 @@ class Fcfs(JobRule):
     """FCFS-n: one core each, first come first served."""
 
     whole_cores: ClassVar[bool] = True
+    sees_all: ClassVar[bool] = True
     rule = staticmethod(fcfs)
     uses_speedups: ClassVar[bool] = False
 
@@ -39,5 +55,5 @@ class Fcfs(JobRule):
             fixed_rule, fixed_table(workload.speedups, np.ones(len(workload.classes)), cores), FIFO
         )
 
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - it needs no table
-        return np.zeros(1)
+    def prepare(self, workload: Workload, cores: float) -> FloatArray:
+        return requested_widths(workload, cores)

@@ -48,6 +48,11 @@ def fixed_width(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
             spare -= width
 
 
+def pools_table(widths: FloatArray, slots: FloatArray, *, shared: bool = False) -> FloatArray:
+    """The table of the rule."""
+    return np.concatenate([[float(shared)], widths, slots])
+
+
 @dataclass(frozen=True)
 class FixedWidth(JobRule):
     """Fixed width: every class on a given number of cores, FCFS, in one shared pool or one a class."""
@@ -55,6 +60,7 @@ class FixedWidth(JobRule):
     widths: Width | Annotated[tuple[Width, ...], MinLen(1)] = 2.0
     shared: bool = True
 
+    sees_all: ClassVar[bool] = True
     rule = staticmethod(fixed_width)
     uses_speedups: ClassVar[bool] = False
 
@@ -69,7 +75,7 @@ class FixedWidth(JobRule):
     def prepare(self, workload: Workload, cores: float) -> FloatArray:
         widths = np.minimum(self._widths(workload), cores)
         slots = np.full(len(widths), np.inf) if self.shared else slots_of(workload, widths, cores)
-        return np.concatenate([[float(self.shared)], widths, slots])
+        return pools_table(widths, slots, shared=self.shared)
 
     def _widths(self, workload: Workload) -> FloatArray:
         classes = len(workload.classes)

@@ -13,8 +13,9 @@ import numpy as np
 
 from malleable.catalog.spec import OpenFraction
 from malleable.contracts import Allocation, Policy
-from malleable.engine.rule_interface import POOLS, ClassProgram
+from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
 from malleable.policies.base.job_rule import usable
+from malleable.policies.fixed_width import fixed_width, pools_table
 from malleable.policies.rules.class_markets import fixed_rule, fixed_table
 from malleable.theory.fw_cam import FixedWidthPlan, plan
 
@@ -29,6 +30,7 @@ class FwCam(Policy):
 
     beta: OpenFraction = 0.8
 
+    sees_all: ClassVar[bool] = True
     repaired: ClassVar[bool] = False
 
     def plan(self, workload: Workload, cores: float, *, integer: bool = False) -> FixedWidthPlan:
@@ -42,6 +44,11 @@ class FwCam(Policy):
             members = jobs.order[jobs.class_index[jobs.order] == position]
             out[members[: pool.slots]] = pool.width
         return Allocation(out, chosen.price)
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram:
+        chosen = self.plan(workload, cores, integer=workload.restricted)
+        table = pools_table(chosen.widths, np.array(chosen.slots, dtype=float))
+        return JobProgram(fixed_width, table, sees_all=True)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
         chosen = self.plan(workload, cores)

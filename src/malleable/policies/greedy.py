@@ -26,6 +26,8 @@ from malleable.policies.rules.class_markets import (
     one_core_each_fits,
 )
 from malleable.policies.rules.clearing_price import clearing_price
+from malleable.policies.rules.gear_rule import gear_price, gear_rule
+from malleable.policies.rules.gear_table import gear_table
 from malleable.policies.rules.greedy_whole import greedy_integer_rule, improved_whole
 from malleable.policies.rules.market_groups import WORK, market_jobs_table
 from malleable.policies.rules.market_jobs import greedy_jobs_rule
@@ -54,6 +56,8 @@ class Greedy(MarketRule):
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
         weight = str(self.weight)
+        if workload.restricted:
+            return Decision(gear_rule, gear_table(workload, cores, WORK, weight), gear_price, whole=True)
         if integer:
             buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
             table = market_jobs_table(workload, cores, weight, shy=self.shy, buyers=buyers)

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from malleable.model.jobs import IntArray
 
 EPSILON = 1e-3
-OWN_FAIRNESS, OWN_RESTART, OWN_CONVEX = 0, 1, 2
-"""Where the rule's own numbers stand behind the encoded speedups."""
+OWN_FAIRNESS, OWN_CLASSES = 0, 1
+"""Where the rule's own numbers stand behind the encoded speedups: then δ of each class, then whether it is
+convex."""
 
 
 def pollux(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -62,7 +63,7 @@ def scale_of(jobs: FloatArray, j: int, n: int, table: FloatArray) -> float:
 
 def factor_of(jobs: FloatArray, j: int, table: FloatArray) -> float:
     """What a resize of job j costs."""
-    return change_factor(jobs, j, table[int(table[1]) + OWN_RESTART])
+    return change_factor(jobs, j, table, int(table[1]) + OWN_CLASSES)
 
 
 def kept_width(jobs: FloatArray, j: int, n: int) -> int:
@@ -91,7 +92,7 @@ def fill_exactly(jobs: FloatArray, n: int, table: FloatArray, out: FloatArray) -
     for j in range(size):
         i, scale = int(jobs[j, CLASS]), scale_of(jobs, j, n, table)
         changed, top = scale * factor_of(jobs, j, table), widest(table, i, n)
-        convex = table[own + OWN_CONVEX + i] == 1.0
+        convex = table[own + OWN_CLASSES + int(table[0]) + i] == 1.0
         for k in range(n + 1):
             costs[k] = costs[top] if convex and k > top else loss(table, i, float(k), changed)
         if convex:
@@ -187,15 +188,14 @@ def wanted(jobs: FloatArray, j: int, n: int, table: FloatArray, price: float) ->
 
 @dataclass(frozen=True)
 class Pollux(Restarting):
-    """Pollux: whole cores every `period` for the fairest goodput; a resize costs `restart`."""
+    """Pollux: whole cores every `period` for the fairest goodput; it reckons with `restart` for a resize."""
 
     whole_cores: ClassVar[bool] = True
     fairness: Annotated[float, Ge(-10), Lt(0)] = -1.0
 
     rule = staticmethod(pollux)
 
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - the rule is given n
-        restart = self.timing(workload).pause
+    def prepare(self, workload: Workload, cores: float) -> FloatArray:
         # A super-linear start is not concave at one core, whatever comes after.
         convex = [float(s.concave and s(2.0) <= 2.0) for s in workload.speedups]
-        return table_of(encode(workload.speedups), [self.fairness, restart, *convex])
+        return table_of(encode(workload.speedups), [self.fairness, *self.restarts(workload, cores), *convex])

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import Workload
 
-OWN_FAIRNESS, OWN_RESTART, OWN_IDLE = 0, 1, 2
-"""Where the rule's own numbers stand behind the encoded speedups."""
+OWN_FAIRNESS, OWN_IDLE, OWN_RESTARTS = 0, 1, 2
+"""Where the rule's own numbers stand behind the encoded speedups; δ of each class comes last."""
 NEVER = 1e15
 """The cost of a choice that a job does not have."""
 
@@ -59,7 +59,7 @@ def sia(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> N
 def cost_row(jobs: FloatArray, j: int, table: FloatArray, costs: FloatArray) -> int:
     """100·A of each width of job j; returns the width it would like best."""
     own, i = int(table[1]), int(jobs[j, CLASS])
-    factor = change_factor(jobs, j, table[own + OWN_RESTART])
+    factor = change_factor(jobs, j, table, own + OWN_RESTARTS)
     liked = 0
     for level in range(costs.shape[1]):
         k = float(1 << level)
@@ -129,7 +129,7 @@ def liked_width(costs: FloatArray, j: int, idle: float, price: float) -> float:
 
 @dataclass(frozen=True)
 class Sia(Restarting):
-    """Sia: widths 1, 2, 4, … every `period` by a knapsack of goodputs; a resize costs `restart`."""
+    """Sia: widths 1, 2, 4, … every `period` by a knapsack of goodputs; it reckons with `restart`."""
 
     whole_cores: ClassVar[bool] = True
     fairness: Annotated[float, Ge(-10), Lt(0)] = -0.5
@@ -137,6 +137,6 @@ class Sia(Restarting):
 
     rule = staticmethod(sia)
 
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - the rule is given n
-        own = [self.fairness, self.timing(workload).pause, float(np.floor(100.0 * self.idle + 0.5))]
+    def prepare(self, workload: Workload, cores: float) -> FloatArray:
+        own = [self.fairness, float(np.floor(100.0 * self.idle + 0.5)), *self.restarts(workload, cores)]
         return table_of(encode(workload.speedups), own)

@@ -26,6 +26,8 @@ from malleable.policies.rules.class_markets import (
     wham_rule,
 )
 from malleable.policies.rules.clearing_price import clearing_price
+from malleable.policies.rules.gear_rule import gear_price, gear_rule
+from malleable.policies.rules.gear_table import gear_table
 from malleable.policies.rules.market_groups import WHAM, market_jobs_table
 from malleable.policies.rules.market_jobs import wham_integer_rule, wham_jobs_rule
 from malleable.theory.market import WhittleBuyers
@@ -42,6 +44,8 @@ class Wham(MarketRule):
     blocking: ClassVar[bool] = False
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+        if workload.restricted:
+            return Decision(gear_rule, gear_table(workload, cores, WHAM), gear_price, whole=True)
         if integer:
             buyers = WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)
             return Decision(wham_integer_rule, market_jobs_table(workload, cores, buyers=buyers))

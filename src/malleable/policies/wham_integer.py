@@ -11,14 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from malleable.engine.rule_interface import JobProgram
-from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.market_jobs import wham_integer_rule
 from malleable.policies.wham import Wham
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
     from malleable.contracts import Allocation
+    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
     from malleable.model.jobs import Jobs
 
@@ -36,4 +34,4 @@ class WhamInteger(Wham):
         return WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)
 
     def program(self, workload: Workload, cores: float) -> JobProgram:
-        return JobProgram(wham_integer_rule, market_jobs_table(workload, cores, buyers=self.buyers(workload)))
+        return self.job_program(workload, cores)

@@ -31,6 +31,9 @@ class ClassResult:
     """Mean number of jobs present."""
     little: float
     """Relative residual of Little's law, a self-check."""
+    resizes: float = nan
+    """Mean number of resizes per job; NaN where they were not counted, as all jobs of a class were resized at
+    every event, for free."""
 
     def to_dict(self) -> dict[str, Any]:
         """The class's part of the JSON document."""
@@ -43,6 +46,7 @@ class ClassResult:
             "width": self.width._asdict(),
             "present": number(self.present),
             "little": number(self.little),
+            "resizes": number(self.resizes),
         }
 
     @classmethod
@@ -62,6 +66,7 @@ class ClassResult:
             jobs=document["jobs"],
             present=read_number(document["present"]),
             little=read_number(document["little"]),
+            resizes=read_number(document.get("resizes")),
         )
 
 

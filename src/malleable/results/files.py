@@ -149,7 +149,7 @@ def unpacked(blob: bytes, runs: Sequence[int]) -> list[Runs]:
     names = [f.name for f in fields(Records)]
     with np.load(io.BytesIO(blob), allow_pickle=False) as arrays:
         return [
-            tuple(Records(**{n: arrays[f"{group}.{run}.{n}"] for n in names}) for run in range(count))
+            tuple(_records(arrays, names, f"{group}.{run}") for run in range(count))
             for group, count in enumerate(runs)
         ]
 
@@ -165,6 +165,11 @@ def replace_file(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _records(arrays: Any, names: Sequence[str], place: str) -> Records:
+    """The records at a place; a file from before an array was kept goes without it."""
+    return Records(**{name: arrays[f"{place}.{name}"] for name in names if f"{place}.{name}" in arrays})
 
 
 def same_records(ours: Runs, theirs: Runs) -> bool:

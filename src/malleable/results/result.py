@@ -89,6 +89,8 @@ class Result:
     """Whether the policy gives whole cores only."""
     blocking: bool = False
     """Whether large jobs can keep others waiting under the policy."""
+    mean_cores: float | None = None
+    """Cores there were on average, where their number changed."""
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
     records: tuple[Records, ...] = field(default=(), repr=False)
     """What it was made from, one for each replication, if kept."""
@@ -160,6 +162,7 @@ class Result:
             "bound_name": self.bound_name,
             "whole_cores": self.whole_cores,
             "blocking": self.blocking,
+            "mean_cores": self.mean_cores,
         }
 
     def document(self) -> dict[str, Any]:
@@ -186,6 +189,7 @@ class Result:
             bound_name=document.get("bound_name"),
             whole_cores=document.get("whole_cores", False),
             blocking=document.get("blocking", False),
+            mean_cores=document.get("mean_cores"),
             records=records,
         )
 

@@ -57,6 +57,7 @@ def summarise(
     versions: Mapping[str, str] | None = None,
     whole_cores: bool = False,
     blocking: bool = False,
+    mean_cores: float | None = None,
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
@@ -64,10 +65,10 @@ def summarise(
     were not drawn from the workload's laws, such as a trace. `status` is how the run ended as far as the
     caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` and
     `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
-    tails.
+    tails. `mean_cores` is how many of the cores there were on average, where their number changed.
     """
     cores = checked_cores(cores)
-    lowest, steady = _bound(workload, cores)
+    lowest, steady = _bound(workload, cores, mean_cores)
     tight, name, long = None, None, None
     if lowest is not None:
         tight, name = lowest.tightest(whole_cores=whole_cores)
@@ -91,6 +92,7 @@ def summarise(
         bound_name=name,
         whole_cores=whole_cores,
         blocking=blocking,
+        mean_cores=mean_cores,
         utilisation=sums.utilisation,
         effective_load=sums.effective_load,
         overload=sums.overload,
@@ -145,14 +147,15 @@ def merge(results: Iterable[Result]) -> Result:
         versions=first.versions,
         whole_cores=first.whole_cores,
         blocking=first.blocking,
+        mean_cores=first.mean_cores,
     )
 
 
-def _bound(workload: Workload, cores: float) -> tuple[Bound | None, Stability]:
+def _bound(workload: Workload, cores: float, mean_cores: float | None) -> tuple[Bound | None, Stability]:
     from malleable.theory.relaxed import bound  # noqa: PLC0415 - the market is only needed here
 
     try:
-        return bound(workload, cores), Stability(stable=True)
+        return bound(workload, cores, mean_cores), Stability(stable=True)
     except InfeasibleError as error:
         return None, Stability(stable=False, reason=error.problem)
 
@@ -175,6 +178,7 @@ def _classes(
             jobs=int(sums.departures[i]),
             present=float(sums.present[i]),
             little=float(sums.little[i]),
+            resizes=float(sums.resizes[i]),
         )
         for i, name in enumerate(workload.class_names)
     )

@@ -20,10 +20,10 @@ CLOCK = 100.0 * sys.float_info.epsilon
 """Share of the time on the clock that a job must take to be timed to a hundredth."""
 
 
-def check_load(workload: Workload, cores: float) -> None:
+def check_load(workload: Workload, cores: float, mean_cores: float | None) -> None:
     """Refuse work that no policy can keep up with; what one policy cannot do, its run will show."""
     try:
-        check_cores(workload, cores)
+        check_cores(workload, cores, mean_cores)
     except InfeasibleError as error:
         hint = f"{error.hint}, or pass --allow-unstable (allow_unstable=True)"
         raise InfeasibleError(error.problem, hint) from None

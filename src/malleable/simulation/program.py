@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 
-def program(policy: Policy, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-    """The policy's own program, or one that asks its `allocate` at every event."""
-    return policy.program(workload, cores) or allocate_each_event(policy, workload)
+def program(
+    policy: Policy, workload: Workload, cores: float, *, plain: bool = True
+) -> ClassProgram | JobProgram:
+    """The policy's own program, or one that asks its `allocate` at every event.
+
+    On a machine that demands more of jobs than the paper's (`plain` is false, or the workload says so) it is
+    a rule on single jobs.
+    """
+    if plain and workload.plain:
+        return policy.program(workload, cores) or allocate_each_event(policy, workload)
+    return policy.job_program(workload, cores) or allocate_each_event(policy, workload)

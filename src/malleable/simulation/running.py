@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from malleable.engine.enforcement import blame_policy
 from malleable.engine.engines import start_run
@@ -37,12 +37,13 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
         task.engine,
         task.workload,
         task.cores,
-        program(task.policy, task.workload, task.cores),
+        program(task.policy, task.workload, task.cores, plain=settings.plain),
         jobs=aim,
         source=task.source.stream(task.workload),
         name=task.label,
         interpreted=settings.interpreted,
         widths=settings.widths,
+        **_machine_options(task),
     )
     while True:
         run.extend(aim, None if progress is None else partial(_told, progress, aim))
@@ -53,6 +54,16 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
             break
         aim = min(most, _enough(run.jobs, so_far, precision))
     return run.outcome()
+
+
+def _machine_options(task: Task) -> dict[str, Any]:
+    """What an engine is told of machines that are not the paper's; nothing of those that are."""
+    settings = task.settings
+    if settings.plain:
+        return {}
+    seed = getattr(task.source, "seed", settings.seed)
+    changes = None if settings.capacity is None else settings.capacity.changes(task.cores, seed)
+    return {"sizes_known": settings.sizes == "known", "changes": changes}
 
 
 def _told(progress: Callable[[int, int], None], aim: int, done: int) -> None:
@@ -86,6 +97,7 @@ def task_result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
         precision=settings.precision,
         whole_cores=task.policy.whole_cores,
         blocking=task.policy.blocking,
+        mean_cores=settings.mean_cores(task.cores),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from malleable.catalog.spec import whole_number
+from malleable.contracts import Capacity
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ DEFAULT_JOBS = 1_000_000
 FILLINGS = 30.0
 """A run of the default length brings so many times the jobs that are present with one core each: a large
 system, which starts empty, has to fill first."""
+SIZES = ("known", "unknown")
 MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 
@@ -33,6 +35,10 @@ class Settings:
     interpreted: bool = False
     widths: bool = False
     allow_unstable: bool = False
+    sizes: str = "known"
+    """Whether rules are told the sizes of jobs, or what is left of them on average given the work done."""
+    capacity: Capacity | None = None
+    """How the number of cores changes over time."""
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("replications", 1), ("seed", 0), ("warmup", 0)):
@@ -40,10 +46,23 @@ class Settings:
             # Only what has no default number may be left to us.
             if value is not None or name in {"replications", "seed"}:
                 object.__setattr__(self, name, whole_number(name, value, least))
+        if self.sizes not in SIZES:
+            raise ParameterError(f"sizes must be known or unknown, got {self.sizes!r:.40}", "leave it out")
+        if self.capacity is not None:
+            object.__setattr__(self, "capacity", Capacity.of(self.capacity))
         if self.precision is not None and not 0.0 < self.precision < 1.0:
             raise ParameterError(
                 f"precision must lie between 0 and 1, got {self.precision!r}", "0.01 means ±1 %"
             )
+
+    @property
+    def plain(self) -> bool:
+        """Whether rules on class counts have all they need: a fixed number of cores, and known sizes."""
+        return self.sizes == "known" and self.capacity is None
+
+    def mean_cores(self, cores: float) -> float | None:
+        """Cores there are on average, where their number changes."""
+        return None if self.capacity is None else self.capacity.mean_cores(cores)
 
     @property
     def most_jobs(self) -> int:

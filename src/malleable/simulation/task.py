@@ -41,13 +41,15 @@ def checked_task(
     if settings.jobs is None and settings.precision is None:
         settings = replace(settings, jobs=default_jobs(described))
     check_statistics(settings)
+    if settings.capacity is not None:
+        settings.capacity.check_on(n)
     if not settings.allow_unstable:
-        check_load(described, n)
+        check_load(described, n, settings.mean_cores(n))
     check_numbers(described, n, settings.most_jobs)
     chosen = Policy.of(policy)
     name = label(policy, chosen)
     with blame_policy(chosen, name):
-        program(chosen, described, n)
+        program(chosen, described, n, plain=settings.plain)
     return Task(described, n, chosen, name, settings, Drawn(settings.seed))
 
 

@@ -48,12 +48,19 @@ class ArrayStream:
     """Hands out given jobs."""
 
     def __init__(
-        self, times: FloatArray, classes: NDArray[np.int64], sizes: FloatArray, chunk: int = CHUNK
+        self,
+        times: FloatArray,
+        classes: NDArray[np.int64],
+        sizes: FloatArray,
+        weights: FloatArray | tuple[()] = (),
+        *,
+        chunk: int = CHUNK,
     ) -> None:
         self._all = Chunk(
             np.ascontiguousarray(times, dtype=float),
             np.ascontiguousarray(classes, dtype=np.int64),
             np.ascontiguousarray(sizes, dtype=float),
+            np.ascontiguousarray(weights, dtype=float),
         )
         self._chunk = chunk
         self._next = 0
@@ -62,4 +69,5 @@ class ArrayStream:
         """The next jobs."""
         part = slice(self._next, self._next + self._chunk)
         self._next += self._chunk
-        return Chunk(self._all.times[part], self._all.classes[part], self._all.sizes[part])
+        times, classes, sizes, weights = self._all
+        return Chunk(times[part], classes[part], sizes[part], weights[part])

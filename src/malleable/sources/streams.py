@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from malleable.contracts import FloatArray
@@ -16,11 +17,12 @@ CHUNK = 1 << 14
 
 
 class Chunk(NamedTuple):
-    """Jobs in order of arrival."""
+    """Jobs in order of arrival; `weights` is empty where they cost what their class says."""
 
     times: FloatArray
     classes: NDArray[np.int64]
     sizes: FloatArray
+    weights: FloatArray = np.zeros(0)
 
     @property
     def size(self) -> int:

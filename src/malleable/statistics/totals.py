@@ -40,6 +40,8 @@ class Totals:
     """Mean of response time / size."""
     little: FloatArray
     """Relative residual of Little's law."""
+    resizes: FloatArray
+    """Mean number of resizes per job; NaN where they were not counted."""
 
 
 def totals(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cores: float) -> Totals:
@@ -50,8 +52,10 @@ def totals(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cor
         return np.sum([getattr(run, name)[cut:].sum(axis=0) for run, cut in pairs], axis=0)
 
     time, used, area, departures = total("duration"), total("used"), total("area"), total("departures")
+    available = float(total("available"))
     return Totals(
-        utilisation=float(ratio(used, cores * time)),
+        # What there was, where the number of cores changed.
+        utilisation=float(ratio(used, cores * time if np.isnan(available) else available)),
         effective_load=float(ratio(used, total("work").sum())) * workload.load(cores),
         overload=float(ratio(total("overload"), time)),
         departures=departures,
@@ -59,6 +63,7 @@ def totals(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cor
         present=ratio(area, time),
         slowdown=ratio(total("slowdown"), departures),
         little=ratio(area - total("response"), total("response")),
+        resizes=ratio(total("resizes"), departures),
     )
 
 

@@ -51,7 +51,7 @@ def class_speeds(
     name = catalog.display("policies", policy.kind)
     if isinstance(program, ClassProgram):
         raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fw_cam for its cost")
-    if program is None or program.period or program.pause:
+    if program is None or program.period:
         raise UnsupportedError(f"{name} has no rule on class counts", "simulate it")
     return partial(_by_job, program, workload, cores)
 

@@ -11,7 +11,11 @@ at l*, work is split between them; the reported width is their average over time
 One more core saves l* of holding cost per unit of time, dV*/dn = −l*/λ.
 
 Two restrictions make the bound tighter, and each holds for whoever keeps to it: no job is ever on more than n
-cores (every policy), and jobs get whole cores only (policies that say so, `Policy.whole_cores`).
+cores (every policy), and jobs get whole cores only (policies that say so, `Policy.whole_cores`). Where the
+classes of a workload restrict the widths, all three bounds are those of that problem.
+
+Where the number of cores changes over time, jobs use at most its average, on average, so the bound is that of
+so many cores, with no job above the most there ever are.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import numpy as np
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import Workload, checked_cores
 from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
+from malleable.theory.restricted_widths import RestrictedBuyers
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -67,6 +72,10 @@ class Bound:
     kkt_residual: float
     """How far the solution is from satisfying the optimality conditions, relative to V*."""
     workload: Workload = field(repr=False)
+    mean_cores: float = 0.0
+    """Cores there are on average, where their number changes."""
+    unrestricted: float = 0.0
+    """V* if jobs could have any width: what the restricted widths cost at least."""
 
     @property
     def widths(self) -> FloatArray:
@@ -96,7 +105,12 @@ class Bound:
             "effective_load": self.effective_load,
             "kkt_residual": self.kkt_residual,
             "classes": [c._asdict() for c in self.classes],
-        }
+        } | self._about_the_machine()
+
+    def _about_the_machine(self) -> dict[str, Any]:
+        """What machines add that demand more of jobs than the paper's."""
+        more = {"mean_cores": self.mean_cores} if self.mean_cores != self.cores else {}
+        return more | ({"bound_unrestricted": self.unrestricted} if self.workload.restricted else {})
 
 
 class Relaxation(NamedTuple):
@@ -152,10 +166,10 @@ def check_feasible(workload: Workload, buyers: Buyers, capacity: float) -> None:
         )
 
 
-def check_cores(workload: Workload, cores: float) -> None:
+def check_cores(workload: Workload, cores: float, mean_cores: float | None = None) -> None:
     """Whether the cores can do this work at all, with no job on more than there are."""
     try:
-        check_feasible(workload, _buyers(workload, cores), cores)
+        check_feasible(workload, _buyers(workload, cores), cores if mean_cores is None else mean_cores)
     except InfeasibleError as error:
         raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
 
@@ -180,16 +194,25 @@ def _what_suffices(workload: Workload, cores: float) -> str:
 
 
 def _buyers(workload: Workload, cap: float, *, integer: bool = False) -> WhittleBuyers:
+    if workload.restricted:
+        return RestrictedBuyers(workload, cap, integer=integer)
     return WhittleBuyers(workload.speedups, workload.holding_costs, cap=cap, integer=integer)
 
 
-def bound(workload: Workload, cores: float) -> Bound:
-    """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants."""
+def bound(workload: Workload, cores: float, mean_cores: float | None = None) -> Bound:
+    """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants.
+
+    Of these cores there may be fewer for some of the time, `mean_cores` on average.
+    """
     cores = checked_cores(cores)
+    there = cores if mean_cores is None else float(mean_cores)
     try:
-        free = relax(workload, _buyers(workload, UNLIMITED), cores)
-        capped = relax(workload, _buyers(workload, cores), cores)
-        whole = relax(workload, _buyers(workload, cores, integer=True), cores)
+        # Restricted widths end at the cores there are, so there is no more freedom than that.
+        free = relax(workload, _buyers(workload, cores if workload.restricted else UNLIMITED), there)
+        capped = relax(workload, _buyers(workload, cores), there)
+        whole = relax(workload, _buyers(workload, cores, integer=True), there)
+        plain = WhittleBuyers(workload.speedups, workload.holding_costs)
+        unrestricted = relax(workload, plain, there).value if workload.restricted else free.value
     except InfeasibleError as error:
         raise InfeasibleError(error.problem, _what_suffices(workload, cores)) from None
     if not 0.0 < free.value <= max(free.value, capped.value, whole.value) < np.inf:
@@ -206,8 +229,10 @@ def bound(workload: Workload, cores: float) -> Bound:
         bound_capped=max(free.value, capped.value),
         bound_integer=max(free.value, capped.value, whole.value),
         price=free.price,
-        effective_load=float(workload.loads @ free.usages) / cores,
+        effective_load=float(workload.loads @ free.usages) / there,
         classes=tuple(ClassBound(name, *map(float, numbers)) for name, *numbers in classes),
         kkt_residual=free.residual,
         workload=workload,
+        mean_cores=there,
+        unrestricted=min(unrestricted, free.value),
     )

@@ -65,8 +65,9 @@ from malleable.engine.unowned_view import unowned_view
 V, SPEED, INVERSE, TOP, COUNT, COST, BIN, BEFORE, SUMS = range(9)
 STATE_BITS = 4
 # The sums, for each class.
-DEPARTURES, RESPONSE, SLOWDOWN, ARRIVALS, WORK, AREA = range(6)
-SUM_ROWS = 6
+DEPARTURES, RESPONSE, SLOWDOWN, ARRIVALS, WORK, AREA, RESIZES = range(7)
+"""Resizes are counted by the job kernel only: here they cost nothing, and all jobs of a class are resized."""
+SUM_ROWS = 7
 # Entries of `scalars`.
 NOW, USED, DURATION, USED_AREA, OVERLOAD, EVENTS = range(6)
 # Entries of `integers`.

@@ -1,8 +1,13 @@
 """The job kernel: any policy that looks at every job, O(N) per event.
 
 Rows of `jobs` are the jobs present, earliest arrival first; the rule writes cores for each. It is asked after
-every arrival and departure, or every `period` if that is positive; a running job that is resized makes no
-progress for `pause`.
+every arrival and departure, or every `period` if that is positive, and whenever the number of cores changes.
+What it proposes goes through `legal_widths`, which plain workloads skip. A job that ran before and is given
+other cores is resized: it loses work and stands still for as long as its class says, and cannot be resized
+again within its quiet time; when that ends the rule is asked again.
+
+At the same time, departures and ends of pauses come first, then arrivals, then changes of the cores, then
+ends of quiet times, then rounds.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from malleable.engine.kernels.class_kernel import (
     NOW,
     OVERLOAD,
     PRESENT,
+    RESIZES,
     RESPONSE,
     SLOWDOWN,
     STOP,
@@ -31,6 +37,8 @@ from malleable.engine.kernels.class_kernel import (
     histogram_bin,
 )
 from malleable.engine.kernels.class_kernel import IDENTITY as COUNTER
+from malleable.engine.legal_widths import copy_rows, legalise, set_aside
+from malleable.engine.residual_table import expected_remaining
 from malleable.engine.rule_interface import (
     AGE,
     CLASS,
@@ -39,23 +47,37 @@ from malleable.engine.rule_interface import (
     GROW,
     HELD,
     IDENTITY,
+    MORE_CAPACITY,
+    PINNED,
     REMAINING,
     RESTARTS,
     SIZE,
     STOPPED,
     STUCK,
+    TOLERANCE,
     WEIGHT,
     inlined,
 )
 from malleable.engine.speedup_table import speed
+from malleable.engine.width_table import PAUSES, PLAIN, QUIET, limit, pause_between
+from malleable.engine.width_table import WORK as LOST
 
 # Columns of `private`: what the engine knows of a job and a rule need not.
 ARRIVED, SPEED, RESUMES, STARTED = range(4)
 PRIVATE = 4
+# Rows of `memory`: until when a job is quiet, and the width that it has chosen for good (0: none yet).
+CALM, KEPT = range(2)
+MEMORY = 2
 # Entries of `scalars` beyond those of the class kernel.
-TICK = 6
-JOB_SCALARS = 7
+TICK, CORES, CAPACITY, LATE = 6, 7, 8, 9
+"""The next round, the cores there are now, the integral of their number, the end of the known changes."""
+JOB_SCALARS = 10
+# Entries of `integers` beyond those of the class kernel.
+CHANGE = 9
+"""The next change of the number of cores."""
+JOB_INTEGERS = 10
 NEVER = np.inf
+AT_ARRIVAL, AT_CHANGE, AT_CALM, AT_ROUND = range(4)
 
 
 def signature(rule: Any) -> Any:
@@ -64,10 +86,10 @@ def signature(rule: Any) -> Any:
 
     f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
     return int64(
-        rule, float64, f1, f1, f1,
-        float64, float64,
-        f1, i1, f1, int64, int64,
-        f1, i1, f1, f1, f2, f2, f1,
+        rule, f1, f1, f1,
+        float64, int64, int64, f1, f1,
+        f1, i1, f1, f1, int64, int64, f1, f1,
+        f1, i1, f1, f1, f2, f2, f2, f1, f2, f1, i1,
         f2, f2, f2, f2, f1,
     )  # fmt: skip
 
@@ -89,26 +111,96 @@ def next_event(private: Any, jobs: Any, present: int, now: float) -> tuple[float
     return wait, who
 
 
+@inlined
+def end_of_quiet(memory: Any, present: int, now: float) -> float:
+    """When the next quiet time ends."""
+    soonest = NEVER
+    for j in range(present):
+        if now < memory[CALM, j] < soonest:
+            soonest = memory[CALM, j]
+    return soonest
+
+
+def hide_sizes(view: Any, residual: Any) -> None:
+    """Put what is left on average, given the work done, in the place of what is left."""
+    for j in range(view.shape[0]):
+        done = view[j, SIZE] - view[j, REMAINING]
+        view[j, REMAINING] = expected_remaining(residual, int(view[j, CLASS]), done)
+        view[j, SIZE] = done + view[j, REMAINING]
+
+
+def ask_rule(
+    rule: Any,
+    jobs: Any,
+    memory: Any,
+    present: int,
+    now: float,
+    n: float,
+    table: Any,
+    limits: Any,
+    residual: Any,
+    sharing: int,
+    sees_all: int,
+    view: Any,
+    part: Any,
+    rows: Any,
+    out: Any,
+) -> int:
+    """Ask the rule about the jobs that can move, and make what it proposes legal."""
+    movable, free = set_aside(jobs[:present], memory[CALM], now, n, limits, rows)
+    for j in range(present):
+        out[j] = jobs[j, HELD] if jobs[j, PINNED] == 1.0 else 0.0
+    if movable == 0 or free < 1.0 - TOLERANCE:
+        return DONE
+    asked = copy_rows(jobs[:present], rows, movable, sees_all, view)
+    if residual[0] != 0.0:
+        hide_sizes(view[:asked], residual)
+    cores = n if sees_all != 0 else free
+    part[:asked] = 0.0
+    rule(view[:asked], cores, table, part[:asked])
+    status = check(part, asked, cores, sharing)
+    if status != DONE:
+        for j in range(asked):
+            out[j] = part[j]
+        return status
+    if sees_all != 0:
+        for position in range(movable):
+            part[position] = part[rows[position]]
+    legalise(jobs, rows, movable, memory[KEPT], free, limits, part)
+    for position in range(movable):
+        out[rows[position]] = part[position]
+    return check(out, present, n, 1)
+
+
 def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason given in `kernels`
     rule: Any,
-    n: float,
     table: Any,
     encoded: Any,
     costs: Any,
     period: float,
-    pause: float,
+    sharing: int,
+    sees_all: int,
+    limits: Any,
+    residual: Any,
     times: Any,
     classes: Any,
     sizes: Any,
+    weights: Any,
     last: int,
     drain: int,
+    change_times: Any,
+    change_cores: Any,
     scalars: Any,
     integers: Any,
     since: Any,
     counts: Any,
     jobs: Any,
     private: Any,
+    memory: Any,
     out: Any,
+    view: Any,
+    part: Any,
+    rows: Any,
     sums: Any,
     responses: Any,
     slowdowns: Any,
@@ -121,13 +213,18 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
     started = now
     used = scalars[USED]
     tick = scalars[TICK]
+    n = scalars[CORES]
     present = integers[PRESENT]
     a = integers[NEXT]
+    change = integers[CHANGE]
     identity = integers[COUNTER]
-    used_area = overload = 0.0
+    used_area = overload = capacity = 0.0
     events = 0
     status = DONE
     wide = widths.shape[1] > 1
+    pauses = limits[PAUSES] != 0.0
+    plain = limits[PLAIN] != 0.0
+    direct = plain and residual[0] == 0.0
     while True:
         if integers[STOP] != 0:
             status = STOPPED
@@ -135,11 +232,23 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
         wait, who = next_event(private, jobs, present, now)
         if a < last:
             gap = times[a] - now
-        elif drain:
+        elif drain and present > 0:
             gap = NEVER
         else:
             break
         beat = tick - now if period > 0.0 and present > 0 else NEVER
+        what = AT_ROUND
+        moment = tick
+        if not plain and period <= 0.0:
+            calm = end_of_quiet(memory, present, now)
+            if calm - now <= beat and calm < NEVER:
+                beat, what, moment = calm - now, AT_CALM, calm
+        if change < change_times.shape[0]:
+            if change_times[change] - now <= beat:
+                beat, what, moment = change_times[change] - now, AT_CHANGE, change_times[change]
+        elif min(wait, gap, beat) > scalars[LATE] - now:
+            status = MORE_CAPACITY
+            break
         if min(wait, gap, beat) == NEVER:
             status = STUCK if present > 0 else DONE
             break
@@ -156,6 +265,7 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             if wide and done > 0.0:
                 widths[int(jobs[j, CLASS]), histogram_bin(jobs[j, HELD])] += done
         used_area += used * dt
+        capacity += n * dt
         if present > n:
             overload += dt
         now = times[a] if arriving else now + dt
@@ -170,11 +280,13 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             jobs[present, CLASS] = i
             jobs[present, REMAINING] = sizes[a]
             jobs[present, AGE] = 0.0
-            jobs[present, WEIGHT] = costs[i]
+            jobs[present, WEIGHT] = weights[a] if weights.shape[0] > 0 else costs[i]
             jobs[present, HELD] = 0.0
             jobs[present, SIZE] = sizes[a]
             jobs[present, RESTARTS] = 0.0
             jobs[present, IDENTITY] = identity
+            jobs[present, PINNED] = 0.0
+            memory[CALM, present] = memory[KEPT, present] = 0.0
             private[present, ARRIVED] = now
             private[present, SPEED] = 0.0
             private[present, RESUMES] = -1.0
@@ -208,20 +320,32 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                     jobs[j, column] = jobs[j + 1, column]
                 for column in range(PRIVATE):
                     private[j, column] = private[j + 1, column]
+                for line in range(MEMORY):
+                    memory[line, j] = memory[line, j + 1]
             events += 1
         elif wait <= beat:
             ask = False
         else:
-            now = tick
-            tick += period
+            now = moment
             ask = True
+            if what == AT_CHANGE:
+                n = change_cores[change]
+                change += 1
+            elif what == AT_ROUND:
+                tick += period
 
         if ask and present > 0:
             for j in range(present):
                 jobs[j, AGE] = now - private[j, ARRIVED]
                 out[j] = 0.0
-            rule(jobs[:present], n, table, out[:present])
-            status = check(out, present, n)
+            if direct and n >= 1.0:
+                rule(jobs[:present], n, table, out[:present])
+                status = check(out, present, n, sharing)
+            elif n >= 1.0:
+                status = ask_rule(
+                    rule, jobs, memory, present, now, n, table, limits, residual, sharing, sees_all,
+                    view, part, rows, out,
+                )  # fmt: skip
             if status != DONE:
                 break
             used = 0.0
@@ -230,13 +354,21 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                 used += k
                 if k != jobs[j, HELD]:
                     if k > 0.0:
+                        i = int(jobs[j, CLASS])
                         jobs[j, RESTARTS] += private[j, STARTED]
-                        if private[j, STARTED] > 0.0 and pause > 0.0:
-                            private[j, RESUMES] = now + pause
+                        sums[RESIZES, i] += private[j, STARTED]
+                        if not plain and private[j, STARTED] > 0.0:
+                            pause = pause_between(limits, i, float(jobs[j, HELD]), k)
+                            if pause > 0.0:
+                                private[j, RESUMES] = now + pause
+                            memory[CALM, j] = now + limit(limits, i, QUIET)
+                            lost = limit(limits, i, LOST)
+                            jobs[j, REMAINING] = min(jobs[j, REMAINING] + lost, jobs[j, SIZE])
                         private[j, STARTED] = 1.0
+                        memory[KEPT, j] = k
                     jobs[j, HELD] = k
                     private[j, SPEED] = speed(encoded, int(jobs[j, CLASS]), k)
-        if pause > 0.0:
+        if pauses:
             for j in range(present):
                 resumed = private[j, RESUMES] <= now
                 private[j, SPEED] = speed(encoded, int(jobs[j, CLASS]), jobs[j, HELD]) if resumed else 0.0
@@ -247,11 +379,14 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
     scalars[NOW] = now
     scalars[USED] = used
     scalars[TICK] = tick
+    scalars[CORES] = n
+    scalars[CAPACITY] += capacity
     scalars[DURATION] += now - started
     scalars[USED_AREA] += used_area
     scalars[OVERLOAD] += overload
     scalars[EVENTS] += events
     integers[PRESENT] = present
     integers[NEXT] = a
+    integers[CHANGE] = change
     integers[COUNTER] = identity
     return status

@@ -10,6 +10,7 @@ from malleable.engine.machines.job_machine import JobMachine
 from malleable.engine.rule_interface import ClassProgram
 
 if TYPE_CHECKING:
+    from malleable.contracts import CoreChanges
     from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
 
@@ -25,9 +26,11 @@ def machine(
     interpreted: bool = False,
     wide: bool = False,
     log: int = 0,
+    sizes_known: bool = True,
+    changes: CoreChanges | None = None,
 ) -> Machine:
-    """The machine that a program runs on."""
+    """The machine that a program runs on: one for job rules where sizes are unknown or cores change."""
     options: dict[str, Any] = {"name": name, "interpreted": interpreted, "wide": wide, "log": log}
     if isinstance(program, ClassProgram):
         return ClassMachine(workload, cores, program, **options)
-    return JobMachine(workload, cores, program, **options)
+    return JobMachine(workload, cores, program, sizes_known=sizes_known, changes=changes, **options)

@@ -86,12 +86,17 @@ class Machine(ABC):
         while True:
             with np.errstate(all="ignore"):
                 status = self._call(chunk, last, int(drain))
-            if status == GROW:
-                self._grow()
-            elif status in {DONE, STOPPED}:
+            if self._answer(status):
+                continue
+            if status in {DONE, STOPPED}:
                 return int(self.integers[K.NEXT]) - first
-            else:
-                raise self._error(status)
+            raise self._error(status)
+
+    def _answer(self, status: int) -> bool:
+        """Give the kernel what it returned for; whether that was all."""
+        if status == GROW:
+            self._grow()
+        return status == GROW
 
     def collect(self) -> tuple[FloatArray, FloatArray]:
         """The sums by class and the scalars since the last call; both start again at zero."""
@@ -99,6 +104,13 @@ class Machine(ABC):
         self.sums[:] = 0.0
         self.scalars[K.DURATION : K.EVENTS + 1] = 0.0
         return sums, scalars
+
+    counts_resizes = False
+    """Whether resizes of running jobs are counted."""
+
+    def collect_available(self) -> float:
+        """The integral of the number of cores since the last call; NaN where it never changes."""
+        return np.nan
 
     @property
     def events(self) -> int:

@@ -1,4 +1,8 @@
-"""The machine of policies that look at every job: one row per job present, in order of arrival."""
+"""The machine of policies that look at every job: one row per job present, in order of arrival.
+
+It knows what the machine demands of jobs (`engine.width_table`), can hide sizes from the rule, and its number
+of cores may change.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +15,43 @@ from malleable.engine.enforcement import shown
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
 from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
 from malleable.engine.machines.base import FIRST_JOBS, Machine
-from malleable.engine.rule_interface import COLUMNS, JobProgram
+from malleable.engine.residual_table import KNOWN, encode_residuals
+from malleable.engine.rule_interface import COLUMNS, MORE_CAPACITY, JobProgram
+from malleable.engine.width_table import encode_limits
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
+    from malleable.contracts import CoreChanges, FloatArray
     from malleable.model import Workload
     from malleable.sources.streams import Chunk
+
+NOTHING = np.zeros(0)
 
 
 class JobMachine(Machine):
     """Shape 3 on the job kernel."""
 
     def __init__(
-        self, workload: Workload, cores: float, program: JobProgram, *, name: str = "", **options: Any
+        self,
+        workload: Workload,
+        cores: float,
+        program: JobProgram,
+        *,
+        name: str = "",
+        sizes_known: bool = True,
+        changes: CoreChanges | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(workload, cores, **options)
         self.program = program
+        self.limits = encode_limits(workload.job_types, cores)
+        self.residual = KNOWN if sizes_known else encode_residuals([c.size for c in workload.classes])
+        self.integers = np.zeros(J.JOB_INTEGERS, dtype=np.int64)
+        self._set_changes(changes)
         self.table = program.table.copy()
         self.since = np.zeros(len(workload.classes))
         self.jobs = np.zeros((FIRST_JOBS, COLUMNS))
         self.private = np.zeros((FIRST_JOBS, J.PRIVATE))
-        self.out = np.zeros(FIRST_JOBS)
+        self._set_room()
         self.costs = workload.holding_costs.copy()
         self.kernel = J.job_kernel
         self._set_rule(program.rule, JOB_RULE, J.signature, name)
@@ -39,17 +59,57 @@ class JobMachine(Machine):
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
         return int(
             self.kernel(
-                self.entry, self.cores, self.table, self.encoded, self.costs,
-                self.program.period, self.program.pause,
-                chunk.times, chunk.classes, chunk.sizes, last, drain,
-                self.scalars, self.integers, self.since, self.counts, self.jobs, self.private, self.out,
+                self.entry, self.table, self.encoded, self.costs,
+                self.program.period, int(self.program.sharing), int(self.program.sees_all),
+                self.limits, self.residual,
+                chunk.times, chunk.classes, chunk.sizes, chunk.weights, last, drain,
+                self.change_times, self.change_cores,
+                self.scalars, self.integers, self.since, self.counts, self.jobs, self.private, self.memory,
+                self.out, self.view, self.part, self.rows,
                 self.sums, self.responses, self.slowdowns, self.widths, self.log,
             )
         )  # fmt: skip
 
+    counts_resizes = True
+
+    def collect_available(self) -> float:
+        available = float(self.scalars[J.CAPACITY])
+        self.scalars[J.CAPACITY] = 0.0
+        return np.nan if self.changes is None else available
+
+    def _set_changes(self, changes: CoreChanges | None) -> None:
+        """Start with the cores that there are at time 0; without changes these stay."""
+        self.changes = changes
+        self.change_times = self.change_cores = NOTHING
+        self.scalars[J.CORES], self.scalars[J.LATE] = self.cores, np.inf
+        if changes is not None:
+            self.scalars[J.CORES] = changes.cores_at_start
+            self._more_changes()
+
+    def _more_changes(self) -> None:
+        """The next changes of the number of cores."""
+        if self.changes is None:
+            raise AssertionError("the number of cores never changes")
+        self.change_times, self.change_cores, self.scalars[J.LATE] = self.changes.take()
+        self.integers[J.CHANGE] = 0
+
+    def _answer(self, status: int) -> bool:
+        if status == MORE_CAPACITY:
+            self._more_changes()
+            return True
+        return super()._answer(status)
+
+    def _set_room(self) -> None:
+        """Room for what a decision writes."""
+        size = len(self.jobs)
+        self.memory, self.out, self.part = np.zeros((J.MEMORY, size)), np.zeros(size), np.zeros(size)
+        self.view, self.rows = np.zeros((size, COLUMNS)), np.zeros(size, dtype=np.int64)
+
     def _grow(self) -> None:
+        memory = self.memory
         self.jobs, self.private = _longer(self.jobs), _longer(self.private)
-        self.out = np.zeros(len(self.jobs))
+        self._set_room()
+        self.memory[:, : memory.shape[1]] = memory
 
     def _asked(self) -> tuple[FloatArray, FloatArray]:
         present = int(self.integers[K.PRESENT])

@@ -33,7 +33,6 @@ from malleable.engine.speedup_table import most_efficient as most_efficient
 from malleable.engine.speedup_table import peak as peak
 from malleable.engine.speedup_table import speed as speed
 from malleable.policies.base.job_rule import JobRule as JobRule
-from malleable.policies.base.job_rule import Timing as Timing
 from malleable.policies.base.job_rule import table_of as table_of
 from malleable.policies.rules.ordering import ascending as ascending
 from malleable.policies.rules.ordering import by_remaining as by_remaining

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.enforcement import one_each, proposal
-from malleable.engine.rule_interface import AGE, CLASS, HELD, REMAINING, WEIGHT, JobProgram
+from malleable.engine.rule_interface import AGE, CLASS, HELD, REMAINING, RESTARTS, SIZE, WEIGHT, JobProgram
 from malleable.model.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -26,9 +26,11 @@ def allocate_each_event(policy: Policy, workload: Workload) -> JobProgram:
             weight=jobs[:, WEIGHT].copy(),
             age=jobs[:, AGE].copy(),
             held=jobs[:, HELD].copy(),
+            size=jobs[:, SIZE].copy(),
+            restarts=jobs[:, RESTARTS].copy(),
             ids=(),
         )
         out[:] = one_each(proposal(policy.allocate(present, n)), len(out))
 
     rule.only_python = "it gives no rule, only allocate"  # type: ignore[attr-defined]
-    return JobProgram(rule, np.zeros(1))
+    return JobProgram(rule, np.zeros(1), sharing=policy.sharing)

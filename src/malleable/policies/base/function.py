@@ -46,6 +46,11 @@ class Function(JobRule):
         return str(getattr(self.function, "__name__", "the function"))
 
     @property
+    def sharing(self) -> bool:  # type: ignore[override]
+        """Whether it says, by an attribute `sharing`, that it gives out parts of a core."""
+        return bool(getattr(self.function, "sharing", False))
+
+    @property
     def returns(self) -> bool:
         """Whether the function returns the cores instead of writing them."""
         return self._arguments == RETURNS

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -45,19 +44,13 @@ if TYPE_CHECKING:
     from malleable.model.jobs import IntArray, Jobs
 
 
-class Timing(NamedTuple):
-    """How often to ask a policy again at the least (0: at arrivals and departures only), and the time
-    without progress after each resize of a running job."""  # noqa: D205, D209 - one sentence
-
-    period: float
-    pause: float
-
-
 class Decision(NamedTuple):
-    """A job rule and its table."""
+    """A job rule and its table, how to read the price from it, and whether it always gives whole cores."""
 
     rule: Callable[..., None]
     table: FloatArray
+    price: Callable[..., float | None] | None = None
+    whole: bool = False
 
 
 class JobRule(Policy):
@@ -77,22 +70,20 @@ class JobRule(Policy):
         """Ask again at least this often; 0: at arrivals and departures only."""
         return 0.0
 
-    @property
-    def pause(self) -> float | None:
-        """Time without progress after a running job was resized."""
-        return 0.0
-
-    def timing(self, workload: Workload) -> Timing:  # noqa: ARG002 - defaults may depend on the time scale
-        """The period and the pause on this workload."""
-        return Timing(float(self.period or 0.0), float(self.pause or 0.0))
+    def period_on(self, workload: Workload) -> float:  # noqa: ARG002 - defaults may depend on the time scale
+        """The period on this workload."""
+        return float(self.period or 0.0)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - others need it
         """Everything slow, once: the numbers that the rule reads."""
         return encode(workload.speedups)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-        timing = self.timing(workload)
-        return JobProgram(self.rule, self.prepare(workload, cores), timing.period, timing.pause)
+        return self.job_program(workload, cores)
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram:
+        rule, table, *_ = self.decision(workload, cores, integer=self.whole_cores)
+        return JobProgram(rule, table, self.period_on(workload), self.sharing, self.sees_all)
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:  # noqa: ARG002
         """What `allocate` runs: a job rule with its table, for whole cores where it has a rule for these."""
@@ -118,15 +109,16 @@ class JobRule(Policy):
         workload, index = jobs.workload, jobs.class_index
         if self.uses_speedups and jobs.own_speedups is not None:
             workload, index = a_class_each(jobs)
-        rule, table = _prepared(self, workload, cores, integer=integer)
+        rule, table, read_price, is_whole = _prepared(self, workload, cores, integer=integer)
         rows, widths = job_rows(jobs, index), np.zeros(len(jobs))
         table = table.copy()  # rules may leave numbers there, and the next call is to start from the same
         run_rule(rule, rows, cores, table, widths)
-        price = self.price_of(rows, table, widths)
+        price = (read_price or self.price_of)(rows, table, widths)
         if not is_ours(rule):
             widths = enforce(widths, len(jobs), cores)
         out = np.empty(len(jobs))
-        out[jobs.order] = self.whole_widths(rows, table, widths, cores) if integer else widths
+        rounds = integer and not is_whole
+        out[jobs.order] = self.whole_widths(rows, table, widths, cores) if rounds else widths
         return Allocation(out, price)
 
 
@@ -137,13 +129,13 @@ def usable(cores: float, *, integer: bool) -> float:
 
 
 def job_rows(jobs: Jobs, class_index: IntArray) -> FloatArray:
-    """The job array that rules read; original sizes and restarts, which `Jobs` does not know, as if new."""
+    """The job array that rules read, earliest arrival first."""
     order = jobs.order
     rows = np.zeros((len(jobs), COLUMNS))
     rows[:, CLASS] = class_index[order]
-    rows[:, REMAINING] = rows[:, SIZE] = jobs.remaining[order]
+    rows[:, REMAINING], rows[:, SIZE] = jobs.remaining[order], jobs.size[order]
     rows[:, AGE], rows[:, WEIGHT], rows[:, HELD] = jobs.age[order], jobs.weight[order], jobs.held[order]
-    rows[:, RESTARTS], rows[:, IDENTITY] = 0.0, np.arange(len(jobs))
+    rows[:, RESTARTS], rows[:, IDENTITY] = jobs.restarts[order], np.arange(len(jobs))
     return rows
 
 
@@ -162,8 +154,9 @@ def table_of(speedups: FloatArray, own: Sequence[float] | FloatArray) -> FloatAr
 
 
 def a_class_each(jobs: Jobs) -> tuple[Workload, IntArray]:
-    """The workload in which jobs of different speedups are of different classes, and each job's class."""
-    classes, kinds = jobs.workload.classes, list(zip(jobs.class_index.tolist(), jobs.speedups, strict=True))
+    """The workload in which jobs of different types are of different classes, and each job's class."""
+    classes, types = jobs.workload.classes, jobs.own_types or ()
+    kinds = list(zip(jobs.class_index.tolist(), types, strict=True))
     first: dict[Any, int] = {}
     try:
         index = [first.setdefault(kind, len(first)) for kind in kinds]
@@ -174,7 +167,7 @@ def a_class_each(jobs: Jobs) -> tuple[Workload, IntArray]:
         distinct = list(first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        rows = [replace(classes[i], name=str(row), speedup=s) for row, (i, s) in enumerate(distinct)]
+        rows = [classes[i].of_type(one, str(row)) for row, (i, one) in enumerate(distinct)]
         return Workload(jobs.workload.name, tuple(rows)), np.array(index, dtype=np.intp)
 
 

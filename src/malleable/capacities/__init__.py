@@ -1,0 +1,1 @@
+"""How many of a machine's cores there are, over time."""

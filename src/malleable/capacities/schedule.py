@@ -1,0 +1,76 @@
+"""A schedule: so many cores from so many times on, once or again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Ge, MinLen
+
+from malleable.catalog.spec import NonNegative, Positive
+from malleable.contracts import Capacity, Changes, CoreChanges, FloatArray
+from malleable.errors import ParameterError
+
+PERIODS = 256
+"""Periods whose changes are handed out at a time."""
+
+
+@dataclass(frozen=True)
+class Schedule(Capacity):
+    """`cores[i]` from `times[i]` on, repeated every `period` if one is given."""
+
+    times: Annotated[tuple[NonNegative, ...], MinLen(1)]
+    cores: Annotated[tuple[Annotated[int, Ge(0)], ...], MinLen(1)]
+    period: Positive | None = None
+
+    def check(self) -> None:
+        if len(self.times) != len(self.cores):
+            raise ParameterError(f"there are {len(self.times)} times and {len(self.cores)} numbers of cores")
+        for i in range(1, len(self.times)):
+            if self.times[i] <= self.times[i - 1]:
+                raise ParameterError(f"{self.times[i]:g} follows {self.times[i - 1]:g}", path=("times", i))
+        if self.period is not None and self.times[-1] >= self.period:
+            raise ParameterError(f"the time {self.times[-1]:g} is beyond the period", path=("times",))
+        if not (any(self.cores) if self.period else self.cores[-1]):
+            raise ParameterError("the schedule leaves no cores", "let it end with some", ("cores",))
+
+    def check_on(self, cores: float) -> None:
+        if max(self.cores) > cores:
+            raise ParameterError(
+                f"the schedule has {max(self.cores)} cores, the machine {cores:g}",
+                "give the machine the most cores that it ever has",
+                ("capacity",),
+            )
+
+    def mean_cores(self, cores: float) -> float:
+        if self.period is None:
+            # What holds for a run of any length: the most there ever are.
+            return float(max(*self.cores, cores if self.times[0] > 0.0 else 0.0))
+        lengths = np.diff([*self.times, self.period + self.times[0]])
+        return float(np.dot(lengths, self.cores) / self.period)
+
+    def changes(self, cores: float, seed: int) -> CoreChanges:  # noqa: ARG002 - nothing is random here
+        return _Repeated(self, cores)
+
+
+class _Repeated:
+    """The changes of a schedule, period after period."""
+
+    def __init__(self, schedule: Schedule, cores: float) -> None:
+        self._schedule, self._next = schedule, 0
+        at_start = schedule.times[0] == 0.0
+        before = cores if schedule.period is None else float(schedule.cores[-1])
+        self.cores_at_start = float(schedule.cores[0]) if at_start else before
+
+    def take(self) -> Changes:
+        """The changes of the next periods."""
+        times, cores = np.array(self._schedule.times), np.array(self._schedule.cores, dtype=float)
+        if self._schedule.period is None:
+            some = slice(None) if self._next == 0 else slice(0)
+            self._next = 1
+            return Changes(times[some], cores[some], np.inf)
+        starts = self._schedule.period * np.arange(self._next, self._next + PERIODS)
+        self._next += PERIODS
+        made: FloatArray = (starts[:, None] + times).ravel()
+        return Changes(made, np.tile(cores, PERIODS), float(starts[-1] + self._schedule.period))

@@ -1,0 +1,200 @@
+"""From what a policy proposes to what the machine can do: the one stage between a rule and the cores.
+
+1. Jobs that cannot move now are set aside with the cores they hold (`set_aside`): rigid and moldable jobs
+   that run, and jobs within the quiet time after their last resize. Where the cores no longer suffice for
+   them, the latest arrivals stop.
+2. The policy is asked about the other jobs and the other cores; one that says so (`sees_all`) about all.
+3. What it proposes becomes allowed widths (`legalise`). Proposals that are allowed stay. Otherwise every
+   restricted job gets the allowed width that makes Σ (k − proposed)² least within the cores: exact by dynamic
+   programming where jobs times cores are at most `knapsack.CELLS`, beyond that up to one job's step. Cores
+   that stay free after that go to jobs that wait, the earliest first, on their narrowest width, so that
+   rounding never leaves a machine idle. Jobs of unrestricted classes keep what was proposed.
+
+Plain Python over numbers: compiled into the job kernel, and run by `malleable.allocate`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.knapsack import pack
+from malleable.engine.rule_interface import CLASS, COLUMNS, HELD, PINNED
+from malleable.engine.width_table import (
+    COUNT,
+    LEAST,
+    MALLEABLE,
+    MOLDABLE,
+    PREAMBLE,
+    ROW,
+    SHAPE,
+    START,
+    is_allowed,
+    limit,
+)
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray, IntArray
+
+DUST = 1e-9
+"""Cores that are rounding."""
+
+
+def set_aside(
+    jobs: FloatArray, calm: FloatArray, now: float, n: float, limits: FloatArray, rows: IntArray
+) -> tuple[int, float]:
+    """Mark the jobs that cannot move now; write the rows of the others; how many, and the cores left.
+
+    `calm` says until when a job is quiet. A job that the cores no longer suffice for is marked as stopped
+    (−1): it gets no cores at this decision.
+    """
+    size, free = jobs.shape[0], n
+    for j in range(size):
+        held, i = jobs[j, HELD], int(jobs[j, CLASS])
+        stays = held > 0.0 and (limit(limits, i, SHAPE) != MALLEABLE or calm[j] > now)
+        jobs[j, PINNED] = 1.0 if stays else 0.0
+        if stays:
+            free -= held
+    for j in range(size - 1, -1, -1):
+        if free < -DUST and jobs[j, PINNED] == 1.0:
+            free += jobs[j, HELD]
+            jobs[j, PINNED] = -1.0
+    movable = 0
+    for j in range(size):
+        if jobs[j, PINNED] == 0.0:
+            rows[movable] = j
+            movable += 1
+    return movable, max(free, 0.0)
+
+
+def copy_rows(jobs: FloatArray, rows: IntArray, movable: int, everything: int, view: FloatArray) -> int:
+    """The rows that a rule is asked about, those that can move or all; how many."""
+    asked = jobs.shape[0] if everything != 0 else movable
+    for position in range(asked):
+        j = position if everything != 0 else rows[position]
+        for column in range(COLUMNS):
+            view[position, column] = jobs[j, column]
+    return asked
+
+
+def legalise(
+    jobs: FloatArray,
+    rows: IntArray,
+    movable: int,
+    kept: FloatArray,
+    free: float,
+    limits: FloatArray,
+    part: FloatArray,
+) -> None:
+    """Turn the proposals `part` for the movable jobs into allowed widths within the free cores.
+
+    A policy that sees all jobs may have divided cores that jobs hold which cannot move; then the latest of
+    the others get none.
+    """
+    _drop_latest(movable, free, part)
+    legal, restricted, budget = True, 0, free
+    for position in range(movable):
+        j = rows[position]
+        i, k = int(jobs[j, CLASS]), part[position]
+        if limit(limits, i, COUNT) == 0.0:
+            budget -= k
+            continue
+        restricted += 1
+        if k > 0.0:
+            near = round(k)
+            if abs(k - near) <= DUST:
+                k = part[position] = float(near)
+            legal = legal and (k == kept[j] if is_kept(limits, i, kept[j]) else is_allowed(limits, i, k))
+    if legal or restricted == 0:
+        return
+    budget = _nearest(
+        jobs, rows, movable, kept, math.floor(max(budget, 0.0) + DUST), restricted, limits, part
+    )
+    for position in range(movable):
+        j = rows[position]
+        i = int(jobs[j, CLASS])
+        narrowest = narrowest_width(limits, i, kept[j])
+        if part[position] == 0.0 and 0.0 < narrowest <= budget:
+            part[position] = narrowest
+            budget -= int(narrowest)
+
+
+def _drop_latest(movable: int, free: float, part: FloatArray) -> None:
+    """Take back what was proposed beyond the free cores, from the latest arrivals."""
+    total = 0.0
+    for position in range(movable):
+        total += part[position]
+    for position in range(movable - 1, -1, -1):
+        if total > free + DUST:
+            total -= part[position]
+            part[position] = 0.0
+
+
+def is_kept(limits: FloatArray, i: int, kept: float) -> bool:
+    """Whether a job of class i has chosen its width for good."""
+    return kept > 0.0 and limit(limits, i, SHAPE) == MOLDABLE
+
+
+def narrowest_width(limits: FloatArray, i: int, kept: float) -> float:
+    """The least width of a restricted job; 0 for one that may have any."""
+    return kept if is_kept(limits, i, kept) else limit(limits, i, LEAST)
+
+
+def _nearest(
+    jobs: FloatArray,
+    rows: IntArray,
+    movable: int,
+    kept: FloatArray,
+    budget: int,
+    restricted: int,
+    limits: FloatArray,
+    part: FloatArray,
+) -> int:
+    """The allowed widths of the restricted jobs that are nearest to what was proposed; what is left over."""
+    most = 1
+    for position in range(movable):
+        i = int(jobs[rows[position], CLASS])
+        most = max(most, int(limit(limits, i, COUNT)))
+    widths, costs = np.zeros((restricted, most + 1)), np.zeros((restricted, most + 1))
+    counts, chosen = np.ones(restricted, np.int64), np.zeros(restricted, np.int64)
+    row = 0
+    for position in range(movable):
+        j = rows[position]
+        i = int(jobs[j, CLASS])
+        if limit(limits, i, COUNT) == 0.0:
+            continue
+        counts[row] = _choices(limits, i, kept[j], part[position], budget, widths[row])
+        for v in range(counts[row]):
+            costs[row, v] = (widths[row, v] - part[position]) ** 2
+        row += 1
+    pack(budget, widths, costs, counts, chosen)
+    row = 0
+    for position in range(movable):
+        j = rows[position]
+        i = int(jobs[j, CLASS])
+        if limit(limits, i, COUNT) == 0.0:
+            continue
+        part[position] = widths[row, chosen[row]]
+        budget -= int(part[position])
+        row += 1
+    return budget
+
+
+def _choices(limits: FloatArray, i: int, kept: float, wish: float, budget: int, widths: FloatArray) -> int:
+    """No cores, and the allowed widths up to the first that is no less than what was proposed."""
+    if is_kept(limits, i, kept):
+        widths[1] = kept
+        return 2 if kept <= budget else 1
+    start, count = int(limits[PREAMBLE + ROW * i + START]), int(limit(limits, i, COUNT))
+    made = 1
+    for position in range(count):
+        k = limits[start + position]
+        if k > budget:
+            break
+        widths[made] = k
+        made += 1
+        if k >= wish:
+            break
+    return made

@@ -1,0 +1,238 @@
+"""WHAM where moves cost something: one price for all, and a job moves only if that pays.
+
+At price l a job of weight c and remaining work x pays x·(c + l·k)/s(k) for the rest of its life on k cores:
+its holding cost and the rent of its cores. WHAM's width k(l) makes that least. A job that runs on h cores
+stays there unless the move earns what it costs, a pause δ on the new cores and work w to be done again:
+
+    x·[(c + l·h)/s(h) − (c + l·k)/s(k)]  >  (δ + w/s(k))·(c + l·k)        with k = k(l).
+
+What a job wants still falls with the price, so one price clears the market: the lowest at which all fit.
+Those who stay keep their cores; among the others the rest is cleared again, to the last core. Where nothing
+fits although prices rise without end (jobs that would rather stay wide than make room), the cost counts for
+half, a quarter, … and at last for nothing, as in WHAM. When jobs outnumber cores those with the largest
+c·s/(k·x) run; a job that would have to be resumed counts δ more work.
+
+`gear_table` describes restricted widths; classes of any width have its encoded speedups behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.rule_interface import CLASS, HELD, REMAINING
+from malleable.engine.speedup_table import demand, most_efficient, peak, speed
+from malleable.policies.rules.gear_table import (
+    END,
+    GEARS,
+    GUESS,
+    LOST,
+    PAUSE,
+    PRICE,
+    class_number,
+    gear_at,
+    gear_width,
+    job_weight,
+)
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST
+
+if TYPE_CHECKING:
+    from malleable.contracts import BoolArray, FloatArray, IntArray
+
+DEAREST = 1e60
+"""A price, in weights per core, at which no job wants more than its least width."""
+CHEAPEST = 1e-60
+STEPS = 200
+CLOSE = 1e-13
+HALVINGS = 4
+"""How often the cost of a move is halved before it counts for nothing."""
+NEWCOMER, STAYS, MOVES = range(3)
+ANY = 0.0
+"""The number of gears of a class of any width."""
+
+
+def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """WHAM with moves that must pay."""
+    size = jobs.shape[0]
+    served = np.ones(size, np.bool_)
+    crowded = not admit_steadily(jobs, cores, table, served)
+    states, counted = np.zeros(size, np.int64), 1.0
+    price = DEAREST
+    for attempt in range(HALVINGS + 2):
+        counted = 0.0 if attempt > HALVINGS else 0.5**attempt
+        price = clearing(jobs, served, states, counted, cores, table, frozen=False)
+        if price < DEAREST:
+            break
+    if CHEAPEST < price < DEAREST:
+        table[GUESS] = price
+    for j in range(size):
+        out[j] = 0.0
+        if served[j]:
+            states[j] = state(jobs, j, price, counted, table)
+            out[j] = wish(jobs, j, price, counted, cores, table)
+    share_rest(jobs, served, states, counted, cores, table, out, price)
+    table[PRICE] = np.nan if crowded else price
+
+
+def share_rest(
+    jobs: FloatArray,
+    served: BoolArray,
+    states: IntArray,
+    counted: float,
+    cores: float,
+    table: FloatArray,
+    out: FloatArray,
+    price: float,
+) -> None:
+    """Clear the market again among those who move, on the cores that the others leave."""
+    size, left = jobs.shape[0], cores
+    for j in range(size):
+        if states[j] == STAYS and served[j]:
+            left -= out[j]
+    own = clearing(jobs, served, states, counted, left, table, frozen=True)
+    if own >= DEAREST:
+        own = price
+    spare = left
+    for j in range(size):
+        if served[j] and states[j] != STAYS:
+            out[j] = best_width(jobs, j, own, left, table)
+            spare -= out[j]
+    # Rounding up to the next gear in order of arrival; what remains of any width goes to the widest.
+    for j in range(size):
+        if served[j] and states[j] != STAYS and spare > DUST:
+            i = int(jobs[j, CLASS])
+            wider = best_width(jobs, j, own * (1.0 - 4.0 * CLOSE), left, table)
+            if out[j] < wider <= out[j] + spare + DUST and class_number(table, i, GEARS) != ANY:
+                spare -= wider - out[j]
+                out[j] = wider
+
+
+def admit_steadily(jobs: FloatArray, cores: float, table: FloatArray, served: BoolArray) -> bool:
+    """Whether the least widths of all jobs fit; if not, mark the served: by index, while they fit."""
+    size, need = jobs.shape[0], 0.0
+    for j in range(size):
+        need += least_width(int(jobs[j, CLASS]), table)
+    if need <= cores + DUST:
+        return True
+    keys = np.empty(size)
+    for j in range(size):
+        i = int(jobs[j, CLASS])
+        left = float(jobs[j, REMAINING])
+        if jobs[j, HELD] <= 0.0:
+            left += class_number(table, i, PAUSE) + class_number(table, i, LOST)
+        k = least_width(i, table)
+        value = job_weight(jobs, j, i, table) * speed_of(i, k, table) / k
+        keys[j] = -value / left if left > 0.0 else -math.inf
+    for j in ascending(keys):
+        k = least_width(int(jobs[j, CLASS]), table)
+        served[j] = k <= cores + DUST
+        if served[j]:
+            cores -= k
+    return False
+
+
+def clearing(
+    jobs: FloatArray,
+    served: BoolArray,
+    states: IntArray,
+    counted: float,
+    cores: float,
+    table: FloatArray,
+    *,
+    frozen: bool,
+) -> float:
+    """The lowest price at which the served (those who move, if `frozen`) fit; DEAREST if there is none."""
+    high = float(table[GUESS])
+    low, factor = high, 1.5
+    if wanted(jobs, served, states, high, counted, cores, table, frozen) > cores + DUST:
+        while wanted(jobs, served, states, high, counted, cores, table, frozen) > cores + DUST:
+            if high >= DEAREST:
+                return DEAREST
+            low, high, factor = high, min(high * factor, DEAREST), factor * factor
+    else:
+        while wanted(jobs, served, states, low, counted, cores, table, frozen) <= cores + DUST:
+            if low <= CHEAPEST:
+                return CHEAPEST
+            low, high, factor = max(low / factor, CHEAPEST), low, factor * factor
+    for _ in range(STEPS):
+        middle = math.sqrt(low) * math.sqrt(high)
+        if high <= low * (1.0 + CLOSE) or not low < middle < high:
+            break
+        if wanted(jobs, served, states, middle, counted, cores, table, frozen) > cores + DUST:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def wanted(
+    jobs: FloatArray,
+    served: BoolArray,
+    states: IntArray,
+    price: float,
+    counted: float,
+    cores: float,
+    table: FloatArray,
+    frozen: bool,
+) -> float:
+    """Cores that jobs want at a price."""
+    total = 0.0
+    for j in range(jobs.shape[0]):
+        if served[j] and not frozen:
+            total += wish(jobs, j, price, counted, cores, table)
+        elif served[j] and states[j] != STAYS:
+            total += best_width(jobs, j, price, cores, table)
+    return total
+
+
+def wish(jobs: FloatArray, j: int, price: float, counted: float, cores: float, table: FloatArray) -> float:
+    """What job j wants at a price: the width it holds, or a better one if the move pays."""
+    if jobs[j, HELD] > 0.0 and state(jobs, j, price, counted, table) == STAYS:
+        return float(jobs[j, HELD])
+    return best_width(jobs, j, price, cores, table)
+
+
+def state(jobs: FloatArray, j: int, price: float, counted: float, table: FloatArray) -> int:
+    """Whether job j stays at its width at this price, moves, or has none yet."""
+    held, i = float(jobs[j, HELD]), int(jobs[j, CLASS])
+    if held <= 0.0:
+        return NEWCOMER
+    k = best_width(jobs, j, price, math.inf, table)
+    if k == held:
+        return STAYS if counted > 0.0 else MOVES
+    c, x = job_weight(jobs, j, i, table), float(jobs[j, REMAINING])
+    here, there = speed_of(i, held, table), speed_of(i, k, table)
+    gain = x * ((c + price * held) / here - (c + price * k) / there)
+    cost = (class_number(table, i, PAUSE) + class_number(table, i, LOST) / there) * (c + price * k)
+    return MOVES if gain > counted * cost else STAYS
+
+
+def best_width(jobs: FloatArray, j: int, price: float, cores: float, table: FloatArray) -> float:
+    """The width that WHAM gives job j at a price."""
+    i = int(jobs[j, CLASS])
+    weight = job_weight(jobs, j, i, table)
+    if class_number(table, i, GEARS) != ANY:
+        return gear_width(table, i, gear_at(table, i, price, weight))
+    encoded = speedups_behind(table)
+    k = demand(encoded, i, price, weight)
+    return max(min(k, peak(encoded, i), cores), most_efficient(encoded, i))
+
+
+def least_width(i: int, table: FloatArray) -> float:
+    """The narrowest width that is worth having."""
+    if class_number(table, i, GEARS) != ANY:
+        return gear_width(table, i, 0)
+    return most_efficient(speedups_behind(table), i)
+
+
+def speed_of(i: int, k: float, table: FloatArray) -> float:
+    """s(k) of class i, at any width that it may be found on."""
+    return speed(speedups_behind(table), i, k)
+
+
+def speedups_behind(table: FloatArray) -> FloatArray:
+    """The encoded speedups behind the gears."""
+    return table[int(table[END]) :]

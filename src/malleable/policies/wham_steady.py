@@ -1,0 +1,45 @@
+"""WHAM with hysteresis: a job is moved only when the gain over what is left of its life pays for the move.
+
+Equal to WHAM where moves are free. What a move costs is the class's `resize`; see `rules.steady_rule` for the
+rule, and "Real machines" in the docs for how it compares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from malleable.engine.speedup_table import encode
+from malleable.policies.base.job_rule import Decision
+from malleable.policies.rules.gear_rule import gear_price
+from malleable.policies.rules.gear_table import gear_table
+from malleable.policies.rules.market_groups import WHAM
+from malleable.policies.rules.steady_rule import steady_rule
+from malleable.policies.wham import Wham
+
+if TYPE_CHECKING:
+    from malleable.engine.rule_interface import ClassProgram, JobProgram
+    from malleable.model import Workload
+
+
+@dataclass(frozen=True)
+class WhamSteady(Wham):
+    """WHAM that moves a job only when that pays for what the move costs."""
+
+    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+        if _moves_are_free(workload):
+            return super().decision(workload, cores, integer=integer)
+        gears = gear_table(workload, cores, WHAM, real=not integer)
+        table = np.concatenate([gears, encode(workload.speedups, widest=max(cores, 2.0))])
+        return Decision(steady_rule, table, gear_price, whole=integer)
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+        if _moves_are_free(workload):
+            return super().program(workload, cores)
+        return self.job_program(workload, cores)
+
+
+def _moves_are_free(workload: Workload) -> bool:
+    return all(one.resize.free for one in workload.job_types)
