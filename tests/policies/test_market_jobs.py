@@ -26,8 +26,9 @@ from malleable.policies.rules.class_markets import (
     quadratic_rule,
     wham_rule,
 )
+from malleable.policies.rules.greedy_job_rules import greedy_jobs_rule
 from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.market_jobs import greedy_jobs_rule, wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
 from malleable.policies.rules.whittle_jobs import whittle_rule
 from malleable.policies.wham import Wham
 from malleable.policies.wham_integer import WhamInteger

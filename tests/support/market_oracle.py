@@ -21,7 +21,7 @@ import numpy as np
 from malleable.contracts import Allocation
 from malleable.policies.equi import Equi
 from malleable.policies.greedy import Greedy
-from malleable.policies.rules.whole_cores import best_widths
+from malleable.policies.rules.knapsack import best_widths
 from malleable.policies.wham import Wham
 from malleable.theory.market import GreedyBuyers, WhittleBuyers, clear
 from support.width_steps import best_part, edge_value, edge_values, is_straight, next_width, next_widths

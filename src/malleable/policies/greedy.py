@@ -26,9 +26,9 @@ from malleable.policies.rules.class_markets import (
     one_core_each_fits,
 )
 from malleable.policies.rules.clearing_price import clearing_price
-from malleable.policies.rules.greedy_whole import greedy_integer_rule, improved_whole
+from malleable.policies.rules.greedy_job_rules import greedy_integer_rule, greedy_jobs_rule
+from malleable.policies.rules.greedy_knapsack import improved_whole
 from malleable.policies.rules.market_groups import WORK, market_jobs_table
-from malleable.policies.rules.market_jobs import greedy_jobs_rule
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from malleable.policies.rules.class_markets import (
 )
 from malleable.policies.rules.clearing_price import clearing_price
 from malleable.policies.rules.market_groups import WHAM, market_jobs_table
-from malleable.policies.rules.market_jobs import wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:

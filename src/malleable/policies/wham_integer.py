@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from malleable.engine.rule_interface import JobProgram
 from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.market_jobs import wham_integer_rule
+from malleable.policies.rules.wham_job_rules import wham_integer_rule
 from malleable.policies.wham import Wham
 from malleable.theory.market import WhittleBuyers
 

@@ -1,4 +1,4 @@
-"""The price at which a rule of `market_jobs` shared the cores, read back from the table that it was given."""
+"""The price at which a rule of WHAM or GREEDY shared the cores, read back from the table that it had."""
 
 from __future__ import annotations
 

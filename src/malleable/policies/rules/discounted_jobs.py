@@ -40,7 +40,7 @@ from malleable.policies.rules.market_groups import (
     group_jobs,
     market_jobs_table,
 )
-from malleable.policies.rules.market_jobs import wham_jobs_rule
+from malleable.policies.rules.wham_job_rules import wham_jobs_rule
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.tolerances import DUST, FLATTEST, FREE, PROHIBITIVE, TINY
 
