@@ -40,9 +40,10 @@ from malleable.policies.rules.market_groups import (
     group_jobs,
     market_jobs_table,
 )
-from malleable.policies.rules.wham_job_rules import wham_jobs_rule
 from malleable.policies.rules.ordering import ascending
-from malleable.policies.rules.tolerances import DUST, FLATTEST, FREE, PROHIBITIVE, TINY
+from malleable.policies.rules.price_search import next_log_price, secant_slope
+from malleable.policies.rules.tolerances import DUST, FREE, PROHIBITIVE, TINY
+from malleable.policies.rules.wham_job_rules import wham_jobs_rule
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -65,6 +66,8 @@ TIGHTER, SETTLED, JUMP = 1e-13, 1e-14, 1e-6
 """Share of the cores up to which this market clears, difference of log prices at which a search ends, and the
 part of its width up to which a job does not jump."""
 STEEP = 600.0
+LOWEST, HIGHEST = math.log(FREE), math.log(PROHIBITIVE)
+"""Logarithms of the prices between which a search stays."""
 MANY = 64
 """With more groups of jobs than this no single one moves the price enough to be asked without it."""
 
@@ -266,10 +269,10 @@ def _index(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int) -> f
 
 
 def _root(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int, u: float) -> float:
-    """Where log w·s(k_e)/k_e − log l, which falls, is 0: the secant method, bisected if it goes astray."""
+    """Where log w·s(k_e)/k_e − log l, which falls, is 0: the secant method (`price_search`)."""
     i = int(arms[KIND, j])
     row = class_row(table, i)
-    low, high = math.log(max(float(table[own_numbers(table) + PRICE]), FREE)), math.log(PROHIBITIVE)
+    low, high = math.log(max(float(table[own_numbers(table) + PRICE]), FREE)), HIGHEST
     slope, before, last = -1.0, 0.0, math.inf
     for _ in range(200):
         quotes[QUOTED, i] = -1.0
@@ -279,12 +282,9 @@ def _root(table: FloatArray, arms: FloatArray, quotes: FloatArray, j: int, u: fl
             low = u
         else:
             high = u
-        if last < math.inf:
-            slope = min((f - last) / (u - before), FLATTEST)
-        following = u - f / slope
-        if abs(f) > 0.5 * abs(last) or not low < following < high:
-            following = 0.5 * (low + high)
-        if abs(following - u) <= SETTLED or not low < following < high:
+        slope = secant_slope(slope, u, f, before, last)
+        following = next_log_price(u, -f / slope, f, last, low, high, 0.0, 0.0, 0.0, low, high)
+        if abs(following - u) <= SETTLED:
             break
         before, last, u = u, f, following
     return u
@@ -387,8 +387,8 @@ def _clear(
 ) -> float:
     """The price at which the first jobs want all cores.
 
-    The secant method on log demand over log price, from the last price; bisection where that does not halve
-    the error. DEAR and CHEAP are left with the widths on both sides, which differ where demand jumps.
+    The secant method on log demand over log price (`price_search`), from the last price. DEAR and CHEAP are
+    left with the widths on both sides, which differ where demand jumps.
     """
     own = own_numbers(table)
     low, high, reach = -math.inf, math.inf, 1.0
@@ -401,19 +401,12 @@ def _clear(
         if close:
             break
         low, high = (u, high) if f > 0.0 else (low, u)
-        if abs(last) < math.inf and u != before:
-            slope = min((f - last) / (u - before), FLATTEST)
-        following = u - f / slope
-        if low > -math.inf and high < math.inf:
-            if abs(f) > 0.5 * abs(last) or not low < following < high:
-                following = 0.5 * (low + high)
-            if not low < following < high or high - low <= SETTLED:
-                break
-        else:
-            following = min(max(following, u - reach, math.log(FREE)), u + reach, math.log(PROHIBITIVE))
+        slope = secant_slope(slope, u, f, before, last)
+        following = next_log_price(u, -f / slope, f, last, low, high, SETTLED, 0.0, reach, LOWEST, HIGHEST)
+        if following == u:
+            break
+        if low == -math.inf or high == math.inf:
             reach *= 4.0
-            if following == u:
-                break
         before, last, u = u, f, following
     table[own + LAST] = u
     return math.exp(u)
