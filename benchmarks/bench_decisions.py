@@ -25,7 +25,7 @@ CASES = (
     ("wham-discounted", False),
 )
 """Policies, and whether on whole cores."""
-CORES, JOBS, DECISIONS, REPEATS = 48.0, 30, 400, 15
+CORES, JOBS, DECISIONS, REPEATS = 48.0, 30, 60, 80
 
 
 def workload(kinds: tuple[int, ...]) -> Workload:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.engine.rule_interface import inlined
 from malleable.engine.speedup_table import speed
 from malleable.policies.rules.market_clearing import clear_groups, excess
 from malleable.policies.rules.market_groups import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from malleable.model.jobs import IntArray
 
 
+@inlined
 def share(
     jobs: FloatArray,
     table: FloatArray,
@@ -53,12 +55,45 @@ def share(
     """
     count_served(market, groups, member, queue, served)
     if integer:
-        # Steps start from the demand at a price at which all certainly fit, rounding up included.
-        price = clear_groups(table, market, groups, cores - 2.0 * served, float(served), kind)
-        left = -_round_wishes(table, market, groups, cores, kind, price)
-        price = spend(jobs, table, market, groups, member, queue, served, present, left, kind, out)
-        table[int(table[1]) + CLEARED] = price if served > 0 else np.nan
-        return
+        _share_whole(jobs, table, market, groups, member, queue, served, present, cores, kind, out)
+    else:
+        _share_real(jobs, table, market, groups, member, queue, served, present, cores, kind, out)
+
+
+def _share_whole(
+    jobs: FloatArray,
+    table: FloatArray,
+    market: FloatArray,
+    groups: int,
+    member: IntArray,
+    queue: IntArray,
+    served: int,
+    present: int,
+    cores: float,
+    kind: int,
+    out: FloatArray,
+) -> None:
+    """Steps in order of their value, from the demand at a price at which all fit, rounding up included."""
+    price = clear_groups(table, market, groups, cores - 2.0 * served, float(served), kind)
+    left = -_round_wishes(table, market, groups, cores, kind, price)
+    price = spend(jobs, table, market, groups, member, queue, served, present, left, kind, out)
+    table[int(table[1]) + CLEARED] = price if served > 0 else np.nan
+
+
+def _share_real(
+    jobs: FloatArray,
+    table: FloatArray,
+    market: FloatArray,
+    groups: int,
+    member: IntArray,
+    queue: IntArray,
+    served: int,
+    present: int,
+    cores: float,
+    kind: int,
+    out: FloatArray,
+) -> None:
+    """The same part of the way between the quantities on both sides of the price, or steps over dents."""
     price = clear_groups(table, market, groups, cores, TIGHT * cores, kind)
     table[int(table[1]) + CLEARED] = price if served > 0 else np.nan
     missing, gap, pieces = cores, 0.0, False
@@ -78,6 +113,7 @@ def share(
         out[queue[position]] = market[LOW, g] + part * (market[HIGH, g] - market[LOW, g])
 
 
+@inlined
 def excess_of(
     table: FloatArray,
     market: FloatArray,

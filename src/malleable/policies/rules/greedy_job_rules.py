@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS
+from malleable.engine.rule_interface import CLASS, inlined
 from malleable.policies.rules.clearing_shares import excess_of, share
 from malleable.policies.rules.market_groups import (
     CLEARED,
@@ -50,6 +50,7 @@ def greedy_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, out: 
     _serve_by_value(jobs, float(math.floor(cores)), table, True, out)
 
 
+@inlined
 def _serve_by_value(
     jobs: FloatArray, cores: float, table: FloatArray, integer: bool, out: FloatArray
 ) -> None:

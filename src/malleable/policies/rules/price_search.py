@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 
+from malleable.engine.rule_interface import inlined
+
 FLATTEST = -1e-3
 """The least slope of a logarithm over the log price that the secant method relies on."""
 
 
+@inlined
 def secant_slope(slope: float, u: float, f: float, before: float, last: float) -> float:
     """The slope between the error f at log price u and the last one, or the slope so far if there is none."""
     if u != before and abs(last) < math.inf:
@@ -20,6 +23,7 @@ def secant_slope(slope: float, u: float, f: float, before: float, last: float) -
     return slope
 
 
+@inlined
 def next_log_price(
     u: float,
     step: float,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, REMAINING
+from malleable.engine.rule_interface import CLASS, REMAINING, inlined
 from malleable.policies.rules.clearing_shares import share
 from malleable.policies.rules.market_groups import (
     CLEARED,
@@ -42,6 +42,7 @@ def wham_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Fl
     _serve_by_index(jobs, float(math.floor(cores)), table, True, out)
 
 
+@inlined
 def _serve_by_index(
     jobs: FloatArray, cores: float, table: FloatArray, integer: bool, out: FloatArray
 ) -> None:
