@@ -38,7 +38,8 @@ from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base.job_rule import JobRule
 from malleable.policies.base.remembering import remembered
-from malleable.policies.rules.discounted_jobs import discounted_rule, discounted_table
+from malleable.policies.rules.discounted_demand import discounted_table
+from malleable.policies.rules.discounted_job_rule import discounted_rule
 from malleable.policies.wham import Wham
 from malleable.theory.fluid import Fluid
 
