@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model.jobs import IntArray
 
+ALL_WHOLE = 2.0**52
+"""From here on every float is a whole number, and soon too large for an integer."""
+
 
 @inlined
 def share(
@@ -143,6 +146,8 @@ def _round_wishes(
 def _whole_wish(table: FloatArray, market: FloatArray, g: int, price: float, kind: int) -> float:
     """The neighbouring integer of the group's quantity that its jobs like better at the price."""
     i, weight, wish = int(market[GROUP_CLASS, g]), float(market[GROUP_WEIGHT, g]), float(market[LOW, g])
+    if wish >= ALL_WHOLE:  # what a job about to finish wants may be infinite
+        return wish
     down, up = math.floor(wish), min(math.ceil(wish), float(table[class_row(table, i) + MOST]))
     if up <= down:
         return float(down)

@@ -105,7 +105,7 @@ def _share_with_rest(
         value = value_of(table, market, member[following])
         left = -excess_of(table, market, groups, cores, WORK, value, integer)
         spare = min(left, float(table[class_row(table, int(jobs[following, CLASS])) + LEAST]))
-        if integer:
+        if integer and spare > 0.0:
             spare = float(math.floor(spare + DUST))
         if spare >= 1.0:
             table[int(table[1]) + CLEARED] = value
