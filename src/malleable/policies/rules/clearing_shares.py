@@ -1,7 +1,7 @@
 """What each job has at the price that clears a market of groups (see `market_groups`), real or whole cores.
 
 Plain functions that the engine compiles. What jobs want at a price divides evenly among real cores, unless a
-speedup has a dent; whole cores that do not divide evenly are given out in steps (`market_steps`).
+speedup has a dent; whole cores that do not divide evenly are given out in steps (`width_steps`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from malleable.policies.rules.market_groups import (
     class_row,
     count_served,
 )
-from malleable.policies.rules.market_steps import is_straight, spend
 from malleable.policies.rules.tolerances import TIGHT
+from malleable.policies.rules.width_steps import is_straight, spend
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -31,9 +31,9 @@ from malleable.policies.rules.market_groups import (
     least_widths_that_fit,
     value_of,
 )
-from malleable.policies.rules.market_steps import spend
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.tolerances import DUST
+from malleable.policies.rules.width_steps import spend
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
