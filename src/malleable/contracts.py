@@ -313,7 +313,7 @@ class Policy(Spec, ABC):
         if callable(value) and not isinstance(value, type):
             # The one import upwards, and the linter knows of it. Digests of cells follow `from` imports only:
             # a cell names its policy, so none of them depends on this.
-            import malleable.policies.base.function  # noqa: PLC0415 - that module needs this one
+            import malleable.policies.base.function_policy  # noqa: PLC0415 - that module needs this one
 
-            return malleable.policies.base.function.Function(value)
+            return malleable.policies.base.function_policy.Function(value)
         raise ParameterError(f"not a policy: {value!r:.80}", "give a name such as 'wham', or a Policy")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import float64, int64
+from numba import float64, int64, types
 
 from malleable import catalog
 from malleable.contracts import Speedup
@@ -19,6 +19,7 @@ from malleable.speedups.power import Power
 from support import strategies as gen
 
 EXACT = tuple(kind for kind in sorted(catalog.kinds("speedups")) if kind != "custom")
+SMOOTH = tuple(kind for kind in EXACT if kind != "table")
 WIDTHS = st.one_of(gen.numbers(1.0, 1e6), st.floats(0.0, 1.0), st.integers(1, 60).map(float))
 PRICES = st.one_of(gen.numbers(1e-12, 1e6), st.sampled_from([0.0, 1e-280, 1e280]))
 WEIGHTS = gen.numbers(1e-3, 1e3)
@@ -39,8 +40,8 @@ def same_choice(got, expected, loss):
 
 @settings(max_examples=120, deadline=None)
 @given(mixed(*EXACT), st.lists(WIDTHS, min_size=1, max_size=8))
-def test_speed_and_slope(speedups, widths):
-    """s(k), its slope, the peak and the most efficient width agree to 1e-12, below one core too."""
+def test_speed(speedups, widths):
+    """s(k), the peak and the most efficient width agree to 1e-12, below one core too."""
     encoded = flat.encode(speedups)
     assert (encoded[0], encoded[1]) == (len(speedups), len(encoded))
     for i, speedup in enumerate(speedups):
@@ -48,10 +49,23 @@ def test_speed_and_slope(speedups, widths):
         assert flat.most_efficient(encoded, i) == speedup.most_efficient
         for k in widths:
             assert near(flat.speed(encoded, i, k), float(speedup(k)))
-            scale = 1e-13 * float(speedup(k)) / max(k, 1.0)  # a slope is a difference near the peak
-            assert math.isclose(
-                flat.slope(encoded, i, k), float(speedup.slope(k)), rel_tol=1e-12, abs_tol=scale
-            )
+
+
+@settings(max_examples=120, deadline=None)
+@given(mixed(*SMOOTH), st.lists(gen.numbers(0.0, 14.0), min_size=1, max_size=8))
+def test_shape(speedups, heights):
+    """s, e = k·s'/s and de/dz = e(1 − e) + k²·s''/s at k = e^z agree with the derivatives of the families."""
+    encoded = flat.encode(speedups)
+    for i, speedup in enumerate(speedups):
+        for height in heights:
+            z = math.log(float(speedup.most_efficient)) + height + 1e-12  # to the right of a corner
+            k = math.exp(z)
+            s, s1, s2 = (float(d) for d in speedup.derivatives(k)[:3])
+            e = k * s1 / s
+            got = flat.shape(encoded, i, z)
+            assert math.isclose(got[0], s, rel_tol=1e-12)
+            assert math.isclose(got[1], e, rel_tol=1e-12, abs_tol=1e-12)
+            assert math.isclose(got[2], e * (1.0 - e) + k * k * s2 / s, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @settings(max_examples=120, deadline=None)
@@ -114,12 +128,13 @@ def test_compiled_is_the_same_bit_for_bit():
         flat.peak: [()],
         flat.most_efficient: [()],
         flat.speed: [(k,) for k in (0.0, 0.5, 1.0, 3.7, 4.0, 900.0)],
-        flat.slope: [(k,) for k in (0.5, 1.0, 3.7, 4.0, 900.0)],
+        flat.shape: [(z,) for z in (0.0, 0.3, 1.3, math.log(4.0), 6.8)],
         flat.demand: [(price, 1.3) for price in (0.0, 1e-9, 0.01, 0.4, 50.0)],
         flat.work_demand: [(price, 1.3) for price in (0.0, 1e-9, 0.01, 0.4, 50.0)],
     }
     for function, cases in arguments.items():
-        fast = compiled(function, float64(F1, int64, *[float64] * len(cases[0])))
+        result = types.UniTuple(float64, 3) if function is flat.shape else float64
+        fast = compiled(function, result(F1, int64, *[float64] * len(cases[0])))
         for i in range(len(examples)):
             for case in cases:
                 assert fast(encoded, i, *case) == function(encoded, i, *case)

@@ -10,7 +10,7 @@ from malleable.paper.experiments import e09_rivals as e09
 from malleable.paper.experiments.e09_rivals.cells import limits
 from malleable.paper.experiments.e09_rivals.readings import POLICIES
 from malleable.paper.simulation_cells import compared
-from malleable.policies.base.rooftop import parallelism
+from malleable.policies.base.class_priority import parallelism
 from support.paper_checks import broken, check_cells, check_findings, verdict
 from support.paper_numbers import comparison
 

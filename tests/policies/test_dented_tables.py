@@ -10,7 +10,7 @@ from malleable import simulate
 from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
-from malleable.policies.rules.whole_cores import best_widths
+from malleable.policies.rules.knapsack import best_widths
 from support import strategies as gen
 
 SHAPES = ("concave", "nearly", "dented")

@@ -17,18 +17,12 @@ from malleable.policies.fw_cam import FwCam
 from malleable.policies.fw_cam_repaired import FwCamRepaired
 from malleable.policies.greedy import Greedy
 from malleable.policies.greedy_star import GreedyStar
-from malleable.policies.rules.class_markets import (
-    equi_rule,
-    fixed_rule,
-    greedy_rule,
-    market_table,
-    newton_rule,
-    quadratic_rule,
-    wham_rule,
-)
+from malleable.policies.rules.class_rules import equi_rule, fixed_rule, greedy_rule, market_table, wham_rule
+from malleable.policies.rules.class_rules_in_closed_form import newton_rule, quadratic_rule
+from malleable.policies.rules.greedy_job_rules import greedy_jobs_rule
 from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.market_jobs import greedy_jobs_rule, wham_integer_rule, wham_jobs_rule
-from malleable.policies.rules.whittle_jobs import whittle_rule
+from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.whittle_job_rule import whittle_rule
 from malleable.policies.wham import Wham
 from malleable.policies.wham_integer import WhamInteger
 from malleable.policies.whittle import Whittle
@@ -297,3 +291,24 @@ def test_compiled_class_rules_are_the_same_to_the_bit(policy, kinds):
         interpreted.rule(np.array(counts), 32.0, interpreted.table, one)
         code(np.array(counts), 32.0, machine.table, other)
         assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize("kind", [Greedy, GreedyStar])
+@pytest.mark.parametrize("remaining", [0.0, 1e-250, 1e-30])
+def test_a_finished_job_on_whole_cores(kind, remaining):
+    """A job with nothing left to do, whose weight c/x is beyond all others, has all cores, compiled too."""
+    policy = kind("c/x")
+    workload = workload_of({"kind": "power", "exponent": 0.9}, {"kind": "amdahl", "sequential": 0.2})
+    jobs = Jobs.of(workload, [1, 0, 1, 0], [1.0, remaining, 2.0, 3.0], age=[3.0, 2.0, 1.0, 0.0])
+    assert policy.allocate(jobs, 8, integer=True).cores.tolist() == [0.0, 8.0, 0.0, 0.0]
+    rule, table = policy.decision(workload, 8.0, integer=True)
+    assert run(compiled(rule, JOB_RULE), table.copy(), jobs, 8.0).tolist() == [0.0, 8.0, 0.0, 0.0]
+
+
+def test_more_whole_cores_wanted_than_integers_count():
+    """A job that would take 10^29 cores at the value of another has all there are, compiled too."""
+    workload = workload_of(*[{"kind": "power", "exponent": 0.97}] * 2, costs=(1.0, 8.0), means=(1.0, 1.0))
+    jobs = Jobs.of(workload, [0, 1], [1.0, 1.0])
+    rule, table = Greedy("c").decision(workload, 6.0, integer=True)
+    for function in (rule, compiled(rule, JOB_RULE)):
+        assert run(function, table.copy(), jobs, 6.0).tolist() == [0.0, 6.0]

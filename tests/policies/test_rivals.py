@@ -21,9 +21,9 @@ from malleable.engine.rule_interface import AGE, COLUMNS, HELD, REMAINING
 from malleable.errors import InfeasibleError, ParameterError, PolicyError, WorkloadError
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.function import Function
+from malleable.policies.base.class_priority import parallelism
+from malleable.policies.base.function_policy import Function
 from malleable.policies.base.job_rule import JobRule, Timing, job_rows
-from malleable.policies.base.rooftop import parallelism
 from malleable.policies.fixed_width import FixedWidth
 from malleable.policies.hesrpt import Hesrpt, effective_exponent, shares, total_weighted_flow
 from malleable.policies.knee import Knee

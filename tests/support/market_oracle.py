@@ -21,9 +21,10 @@ import numpy as np
 from malleable.contracts import Allocation
 from malleable.policies.equi import Equi
 from malleable.policies.greedy import Greedy
-from malleable.policies.rules.whole_cores import best_widths
+from malleable.policies.rules.knapsack import best_widths
 from malleable.policies.wham import Wham
 from malleable.theory.market import GreedyBuyers, WhittleBuyers, clear
+from support.width_steps import best_part, edge_value, edge_values, is_straight, next_width, next_widths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -186,7 +187,7 @@ def share(
     # Least widths that exceed the cores by rounding are a market that clears, not one without a price.
     cleared = clear(quantity, counts, max(cores, float(counts @ np.where(present, buyers.least, 0.0))))
     tied = np.flatnonzero(cleared.high > cleared.low)
-    if not buyers.integer and all(buyers.is_straight(int(g), cleared.low[g], cleared.high[g]) for g in tied):
+    if not buyers.integer and all(is_straight(buyers, int(g), cleared.low[g], cleared.high[g]) for g in tied):
         out[served] = cleared.quantities[groups]
         return Allocation(out, cleared.price)
     out[served] = cleared.low[groups]
@@ -239,12 +240,12 @@ def _fill(
             out[raised] = step.target
             spare -= lucky * (step.target - width)
             entries += 1
-            wider = buyers.next_width(step.group, step.target)
+            wider = next_width(buyers, step.group, step.target)
             if wider > step.target:
-                value = buyers.edge_value(step.group, step.target, wider)
+                value = edge_value(buyers, step.group, step.target, wider)
                 heapq.heappush(heap, Step(-value, entries, step.group, raised, wider, 0.0))
         if len(rest) and spare > DUST:
-            value, target = buyers.best_part(step.group, width, spare)
+            value, target = best_part(buyers, step.group, width, spare)
             if target > width:
                 heapq.heappush(heap, Step(-value, step.entry, step.group, rest, target, spare))
 
@@ -288,8 +289,8 @@ def _first_steps(
     groups = np.array([member[members[0]] for members in sets], dtype=np.intp)
     widths = np.array(buyers.least)
     widths[groups] = [out[members[0]] for members in sets]
-    wider = buyers.next_widths(widths)
-    values = -buyers.edge_values(widths, wider)
+    wider = next_widths(buyers, widths)
+    values = -edge_values(buyers, widths, wider)
     rows = zip(values[groups].tolist(), groups.tolist(), sets, wider[groups].tolist(), strict=True)
     return [
         Step(value, entry, group, members, target, 0.0)

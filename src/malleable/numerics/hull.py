@@ -47,16 +47,6 @@ def _not_above(k: list[float], s: list[float], a: int, b: int, c: int) -> bool:
     return (s[b] - s[a]) * (k[c] - k[a]) <= (s[c] - s[a]) * (k[b] - k[a])
 
 
-def is_straight(widths: FloatArray, speeds: FloatArray, low: float, high: float) -> bool:
-    """Whether the measurements between two widths lie on their chord, so that jobs may share along it."""
-    between = (widths > low) & (widths < high)
-    if not between.any():
-        return True
-    start, end = np.interp([low, high], widths, speeds)
-    chord = start + (widths[between] - low) / (high - low) * (end - start)
-    return bool(np.all(speeds[between] >= chord * (1.0 - DENT)))
-
-
 def pricing_hull(widths: FloatArray, speeds: FloatArray) -> Hull:
     """The part of the hull that prices can select, with the price of each edge for weight 1."""
     k, s = upper_hull(widths, speeds)

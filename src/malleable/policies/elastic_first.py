@@ -1,7 +1,8 @@
 """Elastic-First (Berg, Harchol-Balter, Moseley, Wang, Whitehouse 2020): the mirror of Inelastic-First.
 
-Strict priority for all but the least parallelizable classes (smallest κ, see `policies.base.rooftop`), by
-arrival; the inelastic jobs get what remains. Maximises the use of cores now, and pays for it later.
+Strict priority for all but the least parallelizable classes (smallest κ, see
+`policies.base.class_priority`), by arrival; the inelastic jobs get what remains. Maximises the use of
+cores now, and pays for it later.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.policies.base.rooftop import ByRank
+from malleable.policies.base.class_priority import ByRank
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -15,8 +15,8 @@ from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import CLASS, SHARE, ClassProgram, JobProgram
 from malleable.engine.speedup_table import PEAK, PREAMBLE, ROW, peak
 from malleable.policies.base.job_rule import a_class_each, usable
-from malleable.policies.base.remembering import remembered
-from malleable.policies.rules.class_markets import equi_rule, market_table
+from malleable.policies.base.memoization import memoized
+from malleable.policies.rules.class_rules import equi_rule, market_table
 from malleable.policies.rules.tolerances import DUST
 from malleable.theory.market import EqualBuyers
 
@@ -77,7 +77,7 @@ def _made_table(workload: Workload, cores: float) -> FloatArray:
     return market_table(workload.speedups, np.ones(len(workload.classes)), cores)
 
 
-@remembered
+@memoized
 def _table(workload: Workload, cores: float, *, integer: bool) -> FloatArray:
     """The rule's table, with peaks rounded up where cores are whole."""
     table = _made_table(workload, cores)

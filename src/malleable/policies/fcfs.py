@@ -14,7 +14,7 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, FIFO, ClassProgram
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.class_markets import fixed_rule, fixed_table
+from malleable.policies.rules.class_rules import fixed_rule, fixed_table
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:

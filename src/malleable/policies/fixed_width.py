@@ -20,7 +20,7 @@ from malleable.catalog.spec import INFINITY
 from malleable.engine.rule_interface import CLASS, POOLS, ClassProgram
 from malleable.errors import InfeasibleError, ParameterError
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.class_markets import fixed_rule, fixed_table
+from malleable.policies.rules.class_rules import fixed_rule, fixed_table
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:

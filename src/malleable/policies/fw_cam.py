@@ -16,7 +16,7 @@ from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
 from malleable.policies.base.job_rule import usable
 from malleable.policies.fixed_width import fixed_width, pools_table
-from malleable.policies.rules.class_markets import fixed_rule, fixed_table
+from malleable.policies.rules.class_rules import fixed_rule, fixed_table
 from malleable.theory.fw_cam import FixedWidthPlan, plan
 
 if TYPE_CHECKING:

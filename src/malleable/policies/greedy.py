@@ -17,20 +17,14 @@ from malleable.engine.rule_interface import FIFO, ClassProgram, JobProgram
 from malleable.errors import UnsupportedError
 from malleable.policies.base.job_rule import Decision
 from malleable.policies.base.market_rule import MarketRule
-from malleable.policies.rules.class_markets import (
-    greedy_rule,
-    has_closed_forms,
-    market_table,
-    newton_rule,
-    newton_table,
-    one_core_each_fits,
-)
-from malleable.policies.rules.clearing_price import clearing_price
+from malleable.policies.rules.class_rules import greedy_rule, market_table, one_core_each_fits
+from malleable.policies.rules.class_rules_in_closed_form import has_closed_forms, newton_rule, newton_table
 from malleable.policies.rules.gear_rule import gear_price, gear_rule
 from malleable.policies.rules.gear_table import gear_table
-from malleable.policies.rules.greedy_whole import greedy_integer_rule, improved_whole
+from malleable.policies.rules.greedy_job_rules import greedy_integer_rule, greedy_jobs_rule
+from malleable.policies.rules.greedy_knapsack import improved_whole
 from malleable.policies.rules.market_groups import WORK, market_jobs_table
-from malleable.policies.rules.market_jobs import greedy_jobs_rule
+from malleable.policies.rules.reported_price import reported_price
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -65,7 +59,7 @@ class Greedy(MarketRule):
         return Decision(greedy_jobs_rule, market_jobs_table(workload, cores, weight, shy=self.shy))
 
     def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
-        return clearing_price(rows, table, out, WORK)
+        return reported_price(rows, table, out, WORK)
 
     def whole_widths(self, rows: FloatArray, table: FloatArray, out: FloatArray, cores: float) -> FloatArray:
         return improved_whole(rows, table, out, cores)

@@ -1,7 +1,7 @@
 """LPF, least parallelizable first: classes by ascending κ, by arrival within one (Berg et al. 2022).
 
 With two classes it is Inelastic-First; with more it orders the elastic classes too (κ:
-`policies.base.rooftop`).
+`policies.base.class_priority`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.policies.base.rooftop import ByRank
+from malleable.policies.base.class_priority import ByRank
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

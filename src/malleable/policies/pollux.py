@@ -4,12 +4,12 @@ Every period, whole widths k_j with Σk_j ≤ n maximise the power mean
 
     ( (1/J) Σ (S_j + ε)^p )^{1/p},  ε = 1e-3, p = −1,     S_j = s_j(k_j)/s_j(⌈n/J⌉)
 
-where S_j is multiplied by the factor of `policies.base.periodic` if the job would be resized. For p < 0 this
-minimises Σ f_j(k_j) with f_j = (S_j + ε)^p, convex and falling in k for a concave s, but for the one better
-point at the width held now. Exact: dynamic programming over cores, best(r) after j jobs, in O(n log n) a job
-where s is concave (the best split moves one way with r) and O(n²) where not. Ties favour narrow widths and
-earlier arrivals. Beyond 2²² jobs × cores a price per core takes the place of the table; what it leaves
-unspent is less than one job's step.
+where S_j is multiplied by the factor of `policies.base.periodic_restarts` if the job would be resized.
+For p < 0 this minimises Σ f_j(k_j) with f_j = (S_j + ε)^p, convex and falling in k for a concave s, but
+for the one better point at the width held now. Exact: dynamic programming over cores, best(r) after j jobs,
+in O(n log n) a job where s is concave (the best split moves one way with r) and O(n²) where not. Ties
+favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core takes the place of the
+table; what it leaves unspent is less than one job's step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from annotated_types import Ge, Lt
 from malleable.engine.rule_interface import CLASS, HELD
 from malleable.engine.speedup_table import encode, peak, speed
 from malleable.policies.base.job_rule import table_of
-from malleable.policies.base.periodic import CELLS, PRICES, Restarting, change_factor
+from malleable.policies.base.periodic_restarts import CELLS, PRICES, Restarting, change_factor
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ Every period each job gets one of the widths 1, 2, 4, … ≤ n, or none, so as 
 
     minimise Σ A_jk·x_jk + 1.1·Σ_j (1 − Σ_k x_jk)    with Σ k·x_jk ≤ n,    A_jk = round(G_jk^p, 2), p = −½
 
-where G_jk = s_j(k) is the goodput relative to one core, times the factor of `policies.base.periodic` if the
-job would be resized. Rounding makes the costs whole numbers of hundredths, so that dynamic programming over
-cores is exact. Ties favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core
+where G_jk = s_j(k) is the goodput relative to one core, times the factor of `policies.base.periodic_restarts`
+if the job would be resized. Rounding makes the costs whole numbers of hundredths, so that dynamic programming
+over cores is exact. Ties favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core
 takes the place of the table; what it leaves unspent is less than one job's step.
 """
 
@@ -23,7 +23,7 @@ from malleable.catalog.spec import Positive
 from malleable.engine.rule_interface import CLASS, HELD
 from malleable.engine.speedup_table import encode, speed
 from malleable.policies.base.job_rule import table_of
-from malleable.policies.base.periodic import CELLS, PRICES, Restarting, change_factor
+from malleable.policies.base.periodic_restarts import CELLS, PRICES, Restarting, change_factor
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:

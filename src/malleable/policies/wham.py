@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, ClassVar
 from malleable.engine.rule_interface import INDEX, ClassProgram, JobProgram
 from malleable.policies.base.job_rule import Decision
 from malleable.policies.base.market_rule import MarketRule
-from malleable.policies.rules.class_markets import (
+from malleable.policies.rules.class_rules import market_table, one_core_each_fits, wham_rule
+from malleable.policies.rules.class_rules_in_closed_form import (
     has_closed_forms,
-    market_table,
-    one_core_each_fits,
     quadratic_rule,
     quadratic_table,
-    wham_rule,
 )
-from malleable.policies.rules.clearing_price import clearing_price
 from malleable.policies.rules.gear_rule import gear_price, gear_rule
 from malleable.policies.rules.gear_table import gear_table
 from malleable.policies.rules.market_groups import WHAM, market_jobs_table
-from malleable.policies.rules.market_jobs import wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.reported_price import reported_price
+from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ class Wham(MarketRule):
         return Decision(wham_jobs_rule, market_jobs_table(workload, cores))
 
     def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
-        return clearing_price(rows, table, out, WHAM)
+        return reported_price(rows, table, out, WHAM)
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
         return WhittleBuyers(workload.speedups, workload.holding_costs)

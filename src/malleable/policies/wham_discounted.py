@@ -37,8 +37,9 @@ from malleable.engine.rule_interface import JobProgram
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.base.remembering import remembered
-from malleable.policies.rules.discounted_jobs import discounted_rule, discounted_table
+from malleable.policies.base.memoization import memoized
+from malleable.policies.rules.discounted_demand import discounted_table
+from malleable.policies.rules.discounted_job_rule import discounted_rule
 from malleable.policies.wham import Wham
 from malleable.theory.fluid import Fluid
 
@@ -80,7 +81,7 @@ class WhamDiscounted(Policy):
 
     def outlook(self, workload: Workload, cores: float) -> Outlook:
         """The long-run price and the rate at which shortages end, by the rule or as given."""
-        expected = _remembered(workload, checked_cores(cores))
+        expected = _memoized_outlook(workload, checked_cores(cores))
         if self.alpha is None or expected.discount == 0.0:
             return expected
         return expected._replace(discount=self.alpha, spare=math.inf)
@@ -106,7 +107,7 @@ def outlook(workload: Workload, cores: float) -> Outlook:
     return Outlook(-slowest, point.price, spare) if slowest < 0.0 else nothing
 
 
-_remembered = remembered(outlook)
+_memoized_outlook = memoized(outlook)
 
 
 @dataclass(frozen=True)

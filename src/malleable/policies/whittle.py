@@ -27,8 +27,8 @@ from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Allocation
 from malleable.engine.rule_interface import JobProgram
 from malleable.policies.base.job_rule import Decision, JobRule, usable
-from malleable.policies.rules.whittle_jobs import whittle_price, whittle_rule, whittle_table
-from malleable.policies.rules.whittle_whole import Bandits, whole_widths
+from malleable.policies.rules.whittle_job_rule import whittle_price, whittle_rule, whittle_table
+from malleable.policies.rules.whittle_whole_cores import Bandits, whole_widths
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -14,12 +14,11 @@ lies between: for a tied class with concave speedup that is the optimal split, k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from malleable.errors import ParameterError
-from malleable.numerics.hull import is_straight
 from malleable.numerics.roots import last_bracket
 from malleable.speedups.base.numeric import NumericSpeedup
 from malleable.speedups.base.stack import Stack
@@ -39,8 +38,6 @@ EXTREME = 1e100
 """Costs up to this, and down to its inverse, leave room for the prices that they make."""
 SAME = 1e-9
 """Relative difference of values that is rounding."""
-MANY = 2.0**20
-"""How far a family from elsewhere is looked at for dents, where it has no limit of its own."""
 WIDEST = 1e64
 """The longest step in the search for a bracket around the price."""
 
@@ -106,11 +103,6 @@ class Buyers(ABC):
     def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         """What a job of each group minimises at this price."""
 
-    @staticmethod
-    @abstractmethod
-    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:
-        """The price below which a job of this weight prefers `high` to `low` cores, at these speeds."""
-
     @abstractmethod
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Demand g(l) and its first two derivatives in the price."""
@@ -130,60 +122,6 @@ class Buyers(ABC):
         moves = (cores > self.least) & (cores < self.most) & np.isfinite(slope) & (not self.integer)
         return cores, np.where(moves, slope, 0.0), np.where(moves, bend, 0.0)
 
-    def next_widths(self, widths: FloatArray) -> FloatArray:
-        """The next width above each that some price selects; the same width where there is none."""
-        wider = np.where(widths < self.least, self.least, np.minimum(widths + 1.0, self.most))
-        for group in np.flatnonzero(~self.speedups.concave):
-            wider[group] = self.next_width(int(group), float(widths[group]))
-        return np.maximum(wider, widths)
-
-    def next_width(self, group: int, width: float) -> float:
-        """The same for one group."""
-        if width < self.least[group]:
-            return float(self.least[group])
-        speedup = self.speedups.members[group]
-        if not speedup.concave and isinstance(speedup, Table | NumericSpeedup):
-            wider = speedup.pricing.widths[speedup.pricing.widths > width]
-            return float(wider[0]) if len(wider) else width
-        return max(min(width + 1.0, float(self.most[group])), width)
-
-    def is_straight(self, group: int, low: float, high: float) -> bool:
-        """Whether a job of the group gets on between two widths as if they were mixed: on the chord."""
-        speedup = self.speedups.members[group]
-        return speedup.concave or is_straight(*_corners(speedup), low, high)
-
-    def best_part(self, group: int, width: float, spare: float) -> tuple[float, float]:
-        """Where the next width is too far: the most valuable one within reach, its value first.
-
-        Among corners of one value the widest counts; the width itself where nothing is gained.
-        """
-        speedup = self.speedups.members[group]
-        reach = min(width + spare, float(self.most[group]))
-        corners = np.zeros(0) if speedup.concave else _corners(speedup)[0]
-        wider = np.append(corners[(corners > width) & (corners < reach)], reach)
-        speed, faster = float(speedup(width)), speedup(wider)
-        # A job that waits does not run on a part of a core.
-        gains = (faster > speed) & (wider > width) & (wider >= 1.0)
-        if not gains.any():
-            return -np.inf, width
-        wider, faster = wider[gains], faster[gains]
-        with np.errstate(over="ignore"):
-            values = self.step_value(self.weights[group], width, wider, speed, faster)
-        best = float(values.max())
-        return best, float(wider[values >= best * (1.0 - SAME)][-1])
-
-    def edge_values(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The price below which a job of each group prefers `high` to `low` cores."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            values = self.step_value(self.weights, low, high, self.speedups(low), self.speedups(high))
-        return np.where(high > low, values, -np.inf)
-
-    def edge_value(self, group: int, low: float, high: float) -> float:
-        """The same for one group."""
-        speedup = self.speedups.members[group]
-        with np.errstate(over="ignore"):
-            return float(self.step_value(self.weights[group], low, high, speedup(low), speedup(high)))
-
 
 class WhittleBuyers(Buyers):
     """Jobs that minimise (c + l·k)/s(k): holding cost plus rent, per unit of work."""
@@ -193,12 +131,6 @@ class WhittleBuyers(Buyers):
 
     def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return (self.weights + price * cores) / self.speedups(cores)
-
-    @staticmethod
-    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:
-        # Nothing is more efficient than the least width, so the run is positive beyond it.
-        run = high * speed_low - low * speed_high
-        return weight * (speed_high - speed_low) / np.maximum(run, np.finfo(float).tiny)
 
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         # g inverts c·f with f = s'/(s − k s'), f' = s s''/(s − k s')².
@@ -225,10 +157,6 @@ class GreedyBuyers(Buyers):
     def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return price * cores - self.weights * self.speedups(cores)
 
-    @staticmethod
-    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:
-        return weight * (speed_high - speed_low) / (high - low)
-
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         g = self.demand(price)
         _, _, s2, s3 = self.speedups.derivatives(g)
@@ -253,10 +181,6 @@ class EqualBuyers(Buyers):
 
     def loss(self, price: FloatArray | float, cores: FloatArray) -> FloatArray:
         return np.abs(cores - 1.0 / price)
-
-    @staticmethod
-    def step_value(weight: Any, low: Any, high: Any, speed_low: Any, speed_high: Any) -> Any:  # noqa: ARG004
-        return 1.0 / low
 
     def derivatives(self, price: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         g = self.demand(price)
@@ -322,17 +246,6 @@ def _better_integer(width: FloatArray, cap: float, merit: Callable[[FloatArray],
     down, up = np.floor(finite), np.minimum(np.ceil(finite), np.floor(cap))
     better = merit(up) >= merit(down)
     return np.where(np.isfinite(width), np.where(better, up, down), width)
-
-
-def _corners(speedup: Speedup) -> tuple[FloatArray, FloatArray]:
-    """Widths and speeds of what is known of a speedup that is not concave."""
-    if isinstance(speedup, Table):
-        return speedup.points
-    if isinstance(speedup, NumericSpeedup):
-        return speedup.grid
-    limit = float(min(speedup.peak, MANY))
-    widths = np.unique(np.append(np.geomspace(1.0, limit, 257), limit))
-    return widths, speedup(widths)
 
 
 def _on_integers(speedup: Speedup, cap: float) -> Speedup:

@@ -34,7 +34,7 @@ from malleable.engine.rule_interface import (
 )
 from malleable.engine.speedup_table import encode
 from malleable.model import ConditionWarning, Workload, checked_cores
-from malleable.policies.base.remembering import remembered
+from malleable.policies.base.memoization import memoized
 from malleable.policies.base.run_rule import is_ours, run_rule
 from malleable.policies.rules.tolerances import DUST
 
@@ -171,7 +171,7 @@ def a_class_each(jobs: Jobs) -> tuple[Workload, IntArray]:
         return Workload(jobs.workload.name, tuple(rows)), np.array(index, dtype=np.intp)
 
 
-@remembered
+@memoized
 def _prepared(policy: JobRule, workload: Workload, cores: float, *, integer: bool) -> Decision:
     made = policy.decision(workload, cores, integer=integer)
     made.table.setflags(write=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MarketRule(JobRule):
-    """A policy given by a rule of `policies.rules.market_jobs`, which leaves the price in its table."""
+    """A policy given by a market rule of `policies.rules`, which leaves the price in its table."""
 
     @property
     def by_cost(self) -> bool:

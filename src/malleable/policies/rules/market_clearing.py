@@ -20,7 +20,8 @@ from malleable.policies.rules.market_groups import (
     WIDTH_COLUMNS,
     class_row,
 )
-from malleable.policies.rules.tolerances import FLATTEST, FREE, PROHIBITIVE
+from malleable.policies.rules.price_search import next_log_price, secant_slope
+from malleable.policies.rules.tolerances import FREE, PROHIBITIVE
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -87,8 +88,7 @@ def _bracket(
 ) -> tuple[float, float]:
     """Two neighbouring prices around the clearing one, or twice one that clears up to `slack`.
 
-    The secant method on log demand over log price, nearly straight for most speedups, starts from the last
-    price and slope; where that does not halve the error (a jump, a corner), the bracket is bisected.
+    The secant method on log demand over log price (`price_search`), from the last price and slope.
     """
     own = int(table[1])
     u, slope = math.log(float(table[own + PRICE])), float(table[own + SLOPE])
@@ -104,22 +104,14 @@ def _bracket(
             low = u
         else:
             high = u
-        if u != before and abs(last) < math.inf:
-            slope = min((f - last) / (u - before), FLATTEST)
-        step = -f / slope
-        if low > -math.inf and high < math.inf:
-            following = u + step
-            if abs(f) > 0.5 * abs(last) or not low < following < high:
-                following = 0.5 * (low + high)
-            if not low < following < high:
-                break
-        else:
-            # Where demand is flat and nearly right the slope says to go no distance at all: go some.
-            step = math.copysign(min(max(abs(step), NEAREST * reach), reach), step)
-            following = min(max(u + step, -FARTHEST), FARTHEST)
+        slope = secant_slope(slope, u, f, before, last)
+        following = next_log_price(
+            u, -f / slope, f, last, low, high, 0.0, NEAREST * reach, reach, -FARTHEST, FARTHEST
+        )
+        if following == u:
+            break
+        if low == -math.inf or high == math.inf:
             reach *= 4.0
-            if following == u:
-                break
         before, last, u = u, f, following
     high = min(high, FARTHEST)
     table[own + PRICE], table[own + SLOPE] = math.exp(high), -1.0

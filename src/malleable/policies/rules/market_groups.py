@@ -1,4 +1,4 @@
-"""The jobs of a market by class and weight, in plain numbers: what the job rules of `market_jobs` read.
+"""The jobs of a market by class and weight, in plain numbers: what the rules of WHAM and GREEDY read.
 
 A table starts with the encoded speedups. What follows, from table[1] on, is the last clearing price with the
 slope of demand there (the next search starts from these), what weights depend on, and one row a class.
@@ -16,7 +16,7 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import encode, most_efficient, peak, speed
-from malleable.policies.rules.tolerances import TINY
+from malleable.policies.rules.tolerances import DUST, TINY
 from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
@@ -137,6 +137,19 @@ def cores_needed(table: FloatArray, market: FloatArray, groups: int) -> float:
     for g in range(groups):
         total += market[COUNT, g] * table[class_row(table, int(market[GROUP_CLASS, g])) + LEAST]
     return total
+
+
+def least_widths_that_fit(
+    jobs: FloatArray, table: FloatArray, queue: IntArray, cores: float
+) -> tuple[int, float]:
+    """How many least widths fit one after the other, and what is left."""
+    used = 0.0
+    for position in range(queue.shape[0]):
+        need = table[class_row(table, int(jobs[queue[position], CLASS])) + LEAST]
+        if used + need > cores + DUST:
+            return position, cores - used
+        used += need
+    return queue.shape[0], cores - used
 
 
 def value_of(table: FloatArray, market: FloatArray, g: int) -> float:

@@ -12,5 +12,3 @@ TINY = 1e-200
 """Stands for a remaining size of 0 where it would divide."""
 FREE, PROHIBITIVE = 1e-280, 1e280
 """Prices beyond which demand is taken to have reached its limits."""
-FLATTEST = -1e-3
-"""The least slope of a logarithm over the log price that price searches rely on."""

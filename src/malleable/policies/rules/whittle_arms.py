@@ -17,16 +17,13 @@ import math
 from typing import TYPE_CHECKING
 
 from malleable.engine.speedup_table import (
-    AMDAHL,
-    LINEAR_POWER,
     POINTS,
-    POWER,
     PREAMBLE,
     ROW,
     START,
     TABLE,
-    USL,
     demand,
+    shape,
     speed,
 )
 
@@ -53,26 +50,6 @@ NOWHERE = -1e300
 def class_row(table: FloatArray, i: int) -> int:
     """Where the row of class i begins."""
     return int(table[1]) + HEADER + CLASS_COLUMNS * i
-
-
-def shape(table: FloatArray, i: int, z: float) -> tuple[float, float, float]:
-    """s, e = k·s'/s and de/dz at k = e^z, at or above the most efficient width, for all but tables."""
-    row = PREAMBLE + ROW * i
-    code, a, b = int(table[row]), float(table[row + 1]), float(table[row + 2])
-    if code == POWER:
-        return math.exp(a * z), a, 0.0
-    if code == LINEAR_POWER:
-        return math.exp(b * z) * a ** (1.0 - b), b, 0.0
-    k = math.exp(z)
-    if code == AMDAHL:
-        d = a * k + (1.0 - a)
-        e = (1.0 - a) / d
-        return k / d, e, -e * (1.0 - e)
-    if code == USL:
-        d = 1.0 + a * (k - 1.0) + b * k * (k - 1.0)
-        rise = 1.0 - a - b * k * k
-        return k / d, rise / d, -k * (2.0 * b * k * d + rise * (a - b + 2.0 * b * k)) / (d * d)
-    return min(k, a), 0.0, 0.0
 
 
 def pull(table: FloatArray, i: int, z: float, horizon: float) -> tuple[float, float]:

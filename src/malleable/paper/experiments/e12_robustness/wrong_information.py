@@ -25,7 +25,11 @@ from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper.simulation_cells import Inline, described
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.class_markets import has_closed_forms, quadratic_rule, quadratic_table
+from malleable.policies.rules.class_rules_in_closed_form import (
+    has_closed_forms,
+    quadratic_rule,
+    quadratic_table,
+)
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.wham import Wham
 from malleable.results import Comparison

@@ -1,4 +1,4 @@
-"""Sets of jobs that take their steps together (see `market_steps`), in plain numbers.
+"""Sets of jobs that take their steps together (see `width_steps`), in plain numbers.
 
 A *set* is a run of jobs of one group with the same width, the earliest first (the smallest of equal age).
 It is a column of an array whose lines are named below; raising only some of its jobs splits it in two.
@@ -25,7 +25,7 @@ best part of a step that does not fit (0 for a step), and its rank among sets of
 SET_LINES = 8
 
 
-def market_sets(
+def width_sets(
     jobs: FloatArray,
     market: FloatArray,
     groups: int,

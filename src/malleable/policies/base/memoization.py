@@ -15,7 +15,7 @@ KEPT = 64
 """Values that a function keeps, those used last."""
 
 
-def remembered(make: Callable[Given, Made]) -> Callable[Given, Made]:
+def memoized(make: Callable[Given, Made]) -> Callable[Given, Made]:
     """The function with a memory, which it does without where an argument does not hash (a user's law)."""
     kept = lru_cache(maxsize=KEPT)(make)
 

@@ -1,4 +1,4 @@
-"""The price at which a rule of `market_jobs` shared the cores, read back from the table that it was given."""
+"""The price at which a rule of WHAM or GREEDY shared the cores, read back from the table that it had."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = 100
 """Bisections of the logarithm of a price: more than its digits need."""
 
 
-def clearing_price(jobs: FloatArray, table: FloatArray, out: FloatArray, kind: int) -> float | None:
+def reported_price(jobs: FloatArray, table: FloatArray, out: FloatArray, kind: int) -> float | None:
     """The price of the last decision: None where jobs wait in line, 0 where everybody has all that helps.
 
     A market whose least widths use up the cores clears at many prices; the lowest of them counts.

@@ -1,7 +1,7 @@
 """Spending whole steps: cores that do not divide evenly go to the most valuable steps that fit.
 
 A step is one core, or the next vertex of a speedup that is not concave. Plain functions that the engine
-compiles, on the sets of `market_sets`.
+compiles, on the sets of `width_sets`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from malleable.policies.rules.market_groups import (
     WHAM,
     class_row,
 )
-from malleable.policies.rules.market_sets import (
+from malleable.policies.rules.tolerances import DUST, SAME
+from malleable.policies.rules.width_set_heap import pop_set, push_set
+from malleable.policies.rules.width_sets import (
     AGE,
     FIRST,
     GROUP,
@@ -30,10 +32,8 @@ from malleable.policies.rules.market_sets import (
     SIZE,
     VALUE,
     WIDER,
-    market_sets,
+    width_sets,
 )
-from malleable.policies.rules.set_heap import pop_set, push_set
-from malleable.policies.rules.tolerances import DUST, SAME
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -145,7 +145,7 @@ def spend(  # noqa: C901 - one loop over numbers
     The value of the first step that not all of its set could take, 0 if there is none: the lowest price at
     which the cores suffice.
     """
-    order, sets, count = market_sets(jobs, market, groups, member, queue, served, present)
+    order, sets, count = width_sets(jobs, market, groups, member, queue, served, present)
     heap = np.zeros(sets.shape[1] + 1, np.int64)
     for one in range(count):
         if sets[SIZE, one] > 0.0:

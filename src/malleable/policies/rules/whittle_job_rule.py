@@ -25,6 +25,7 @@ from malleable.engine.speedup_table import (
     speed,
 )
 from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.price_search import next_log_price
 from malleable.policies.rules.tolerances import DUST, PROHIBITIVE, TIGHT
 from malleable.policies.rules.whittle_arms import (
     ARM_LINES,
@@ -229,9 +230,8 @@ def _clear(
 ) -> float:
     """Lower the price from `ceiling`, where they want `below`, until the served jobs want all cores.
 
-    Newton's method on log demand over log price, from the last price; bisection where that does not halve the
-    error. At a jump DEAR and CHEAP are left with the widths on its two sides; the total of
-    DEAR is returned.
+    Newton's method on log demand over log price (`price_search`), from the last price. At a jump DEAR and
+    CHEAP are left with the widths on its two sides; the total of DEAR is returned.
     """
     own = int(table[1])
     low, high = -math.inf, ceiling
@@ -252,17 +252,12 @@ def _clear(
                 arms[CHEAP, position] = arms[DEAR, position] = arms[WIDTH, position]
             table[own + LOG_PRICE] = u
             return total
-        following = u - f * total / rate if rate < 0.0 else (math.inf if f > 0.0 else -math.inf)
-        if low > -math.inf:
-            if abs(f) > 0.5 * abs(last) or not low < following < high:
-                following = 0.5 * (low + high)
-            if not low < following < high or high - low <= SETTLED:
-                break
-        else:
-            following = max(following, u - reach, LOWEST)
+        step = -(f * total / rate) if rate < 0.0 else math.copysign(math.inf, f)
+        following = next_log_price(u, step, f, last, low, high, SETTLED, 0.0, reach, min(LOWEST, u), HIGHEST)
+        if following == u:
+            break
+        if low == -math.inf:
             reach *= 4.0
-            if following >= u:
-                break
         last, u = f, following
     table[own + LOG_PRICE] = high
     return below

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.speedup_table import AMDAHL, PREAMBLE, ROW, demand, encode, peak, work_demand
+from malleable.engine.speedup_table import demand, encode, peak, work_demand
 from malleable.policies.rules.tolerances import FREE, PROHIBITIVE
-from malleable.speedups.amdahl import Amdahl
-from malleable.speedups.power import Power
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +53,9 @@ def _clear(  # noqa: C901, PLR0912 - bracket, shrink and share, on numbers only
     """Find two neighbouring prices around the clearing one, then share what lies between (a hair, or a jump).
 
     The same search as `theory.market.clear`, started from the last price: false position in log l (Illinois),
-    bisected whenever the bracket did not halve.
+    bisected whenever the bracket did not halve. It stays beside `price_search` for the sake of its digits
+    only: the secant method, up to 1e-14 of the cores, takes 0.39 (WHAM) and 0.33 (GREEDY) of its time on
+    three smooth classes (`benchmarks/bench_decisions.py`); widths differ by up to 1e-14 of the cores.
     """
     own = int(table[1])
     guess = table[own]
@@ -136,109 +136,6 @@ def _share(
     for i in range(len(counts)):
         if counts[i] > 0.0:
             out[i] += part * (_wish(table, i, kind, low) - out[i])
-
-
-def quadratic_table(speedups: Sequence[Speedup], weights: FloatArray) -> FloatArray:
-    """The table of `quadratic_rule`: classes in the order in which they start to widen as the price falls."""
-    rows = []
-    for i, (speedup, c) in enumerate(zip(speedups, weights, strict=True)):
-        if isinstance(speedup, Power):
-            a = float(c) * speedup.exponent / (1.0 - speedup.exponent)
-            rows.append((1.0 / math.sqrt(a), float(i), a))
-        elif isinstance(speedup, Amdahl):
-            b = math.sqrt(float(c) * (1.0 - speedup.sequential) / speedup.sequential)
-            rows.append((1.0 / b, float(i), b))
-    rows.sort()
-    return np.concatenate([encode(speedups), np.array(rows).ravel()])
-
-
-def has_closed_forms(speedups: Sequence[Speedup]) -> bool:
-    """Whether `quadratic_rule` and `newton_rule` apply: power and Amdahl classes only."""
-    return all(type(s) in {Power, Amdahl} for s in speedups)
-
-
-def quadratic_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """WHAM for power and Amdahl classes, without iteration.
-
-    With v = l^(−1/2) a power class wants a·v² and an Amdahl class b·v, both at least 1, so the total demand
-    is piecewise quadratic in v. Classes are let widen in the order of their thresholds until the root of
-    A v² + B v + C = 0 lies below the next one.
-    """
-    own, m = int(table[1]), len(counts)
-    a = b = v = 0.0
-    c = -cores
-    for i in range(m):
-        c += counts[i]
-    for r in range(m):
-        i = int(table[own + 3 * r + 1])
-        if counts[i] > 0.0:
-            if (a > 0.0 or b > 0.0) and v <= table[own + 3 * r]:
-                break
-            if table[PREAMBLE + ROW * i] == AMDAHL:
-                b += counts[i] * table[own + 3 * r + 2]
-            else:
-                a += counts[i] * table[own + 3 * r + 2]
-            c -= counts[i]
-            # The form that does not cancel: −2C/(B + √(B² − 4AC)), C < 0.
-            v = -2.0 * c / (b + math.sqrt(b * b - 4.0 * a * c))
-    for r in range(m):
-        i = int(table[own + 3 * r + 1])
-        wish = table[own + 3 * r + 2] * v
-        if table[PREAMBLE + ROW * i] != AMDAHL:
-            wish *= v
-        out[i] = max(1.0, wish)
-
-
-def newton_table(speedups: Sequence[Speedup], weights: FloatArray) -> FloatArray:
-    """The table of `newton_rule`: the last log price, then for each class how its demand depends on it."""
-    rows = []
-    for speedup, w in zip(speedups, weights, strict=True):
-        if isinstance(speedup, Power):
-            rows += [1.0 / (1.0 - speedup.exponent), math.log(float(w) * speedup.exponent)]
-        elif isinstance(speedup, Amdahl):
-            rows += [speedup.sequential, math.sqrt(float(w) * (1.0 - speedup.sequential))]
-    return np.concatenate([encode(speedups), [0.0], rows])
-
-
-def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """GREEDY for power and Amdahl classes, by Newton's method in the log price u.
-
-    A power class wants exp((ln(w p) − u)/(1−p)) and an Amdahl class (√(w(1−q))·e^(−u/2) − (1−q))/q, both at
-    least 1: a convex falling total, so from the second step on Newton's method rises to the root.
-    """
-    own, m = int(table[1]), len(counts)
-    u = table[own]
-    for _ in range(100):
-        root = math.exp(-0.5 * u)
-        excess, slope, corner = -cores, 0.0, -math.inf
-        for i in range(m):
-            if counts[i] > 0.0:
-                a, b = table[own + 1 + 2 * i], table[own + 2 + 2 * i]
-                if table[PREAMBLE + ROW * i] == AMDAHL:
-                    k, fall = (b * root - (1.0 - a)) / a, 0.5 * b * root / a
-                    top = 2.0 * math.log(b)
-                else:
-                    k = math.exp(min((b - u) * a, 600.0))
-                    fall, top = k * a, b
-                if k > 1.0:
-                    slope += counts[i] * fall
-                    out[i] = k
-                else:
-                    corner = max(corner, top)
-                    out[i] = 1.0
-                excess += counts[i] * out[i]
-        if slope > 0.0:
-            # A tangent far to the right points far too low, and the way back is slow.
-            step = max(excess / slope, -1.0)
-            u += step
-            if abs(step) <= 1e-14 * max(1.0, abs(u)):
-                break
-        elif excess < 0.0:
-            # Everybody is at one core and cores are left: go to where the first class starts to widen.
-            u = corner - 1e-9
-        else:
-            break
-    table[own] = u
 
 
 def equi_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:

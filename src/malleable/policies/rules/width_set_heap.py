@@ -1,4 +1,4 @@
-"""The sets of `market_sets` in a binary heap: who pays most for its next step on top, the oldest of equals.
+"""The sets of `width_sets` in a binary heap: who pays most for its next step on top, the oldest of equals.
 
 `heap[0]` is the number of sets in it, and heap[1], heap[2], … are their columns, each before its two children
 at 2i and 2i + 1. Plain functions that the engine compiles.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from malleable.policies.rules.market_sets import AGE, NARROW, VALUE, WIDER
+from malleable.policies.rules.width_sets import AGE, NARROW, VALUE, WIDER
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
