@@ -71,7 +71,7 @@ def exact(policy: str, cores: int, size: Distribution, load: float) -> float:
 
 
 def queue(law: str, cores: int, load: float) -> Workload:
-    """One class; its speedup does not matter, since nobody gets more than a core."""
+    """One class; its speedup does not matter, since no job gets more than a core."""
     flat = {"kind": "power", "exponent": 0.5}
     with warnings.catch_warnings():  # of heavy tails, which are the point
         warnings.simplefilter("ignore")

@@ -147,7 +147,7 @@ def run_command(command: str) -> Outcome:
 
 
 def tidy(text: str) -> str:
-    """Without what nobody sees: space at the ends of lines, empty lines at both ends."""
+    """Without what is not seen: space at the ends of lines, empty lines at both ends."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 

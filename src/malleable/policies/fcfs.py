@@ -1,4 +1,4 @@
-"""FCFS-n: one core each in order of arrival, so GI/GI/n when nobody uses more than one core."""
+"""FCFS-n: one core each in order of arrival, so GI/GI/n when no job uses more than one core."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Fcfs(JobRule):
     uses_speedups: ClassVar[bool] = False
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
-        """The same as a class rule: counts say it all while everybody has a core, then the earliest do."""
+        """The same as a class rule: counts say it all while every job has a core, then the earliest do."""
         return ClassProgram(
             fixed_rule, fixed_table(workload.speedups, np.ones(len(workload.classes)), cores), FIFO
         )

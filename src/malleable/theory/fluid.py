@@ -272,7 +272,7 @@ def price_gradients(jobs: FloatArray, cores: FloatArray) -> tuple[FloatArray, Fl
     g, g1, g2 = cores
     G1, G2 = float(jobs @ g1), float(jobs @ g2)
     if G1 == 0.0:
-        # Nobody reacts to the price, so it does not matter.
+        # No class reacts to the price, so it does not matter.
         return np.zeros_like(g), np.zeros((len(g), len(g)))
     first = -g / G1
     mixed = np.outer(g1, first)

@@ -26,7 +26,7 @@ class Markets(NamedTuple):
     high: FloatArray
     share: FloatArray
     slack: NDArray[np.bool_]
-    """Whether everybody has all that helps."""
+    """Whether every job has all that helps."""
     crowded: NDArray[np.bool_]
     """Whether jobs time-share."""
 

@@ -40,7 +40,7 @@ FIRST, TINY = 1e-3, 1e-300
 
 
 class Swarm:
-    """States of a fluid equation, one row a trajectory, and the step that takes all of them on."""
+    """States of a fluid equation, one row per trajectory, and the step that takes all of them on."""
 
     def __init__(self, fluid: Fluid, states: FloatArray, price: float, accuracy: float, few: float) -> None:
         self.fluid, self.states = fluid, states

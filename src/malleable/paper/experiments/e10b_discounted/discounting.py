@@ -102,6 +102,6 @@ def best_blind(workload: Any, cores: int, load: float) -> dict[str, Any]:
 
 
 def discounts(workload: Any, cores: int, loads: list[float]) -> list[float]:
-    """α by the rule while nobody waits, at each load."""
+    """α by the rule while no job waits, at each load."""
     made = Workload.from_dict(workload)
     return [WhamDiscounted().outlook(made.at(cores, load), cores).discount for load in loads]

@@ -39,7 +39,7 @@ CHOICES = {
         "β = 0.8 at load 0.25; at load 0.8 that has no plan on 64 cores, so it is the repaired form (at "
         "least one slot a class, no core idle) with β = 0.6"
     ),
-    "run length": "at least 30 jobs a core; fewer for slow policies, and where jobs pile up",
+    "run length": "at least 30 jobs per core; fewer for slow policies, and where jobs pile up",
 }
 
 
@@ -70,7 +70,7 @@ def findings(effort: Effort, values: Values) -> Findings:
             ),
             (
                 "FW-CAM's long tails are waits for a slot: on few cores a class has few slots, and none is "
-                "lent to another. With one core each the slowdown is 1 as long as nobody waits."
+                "lent to another. With one core each the slowdown is 1 as long as no job waits."
             ),
             _few_jobs(effort),
         ),
