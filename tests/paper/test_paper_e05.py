@@ -42,7 +42,7 @@ def test_bounds():
     """The paper's bound by hand; the sharper one is below it and leaves no cores over or under."""
     rows = bounds([0.8, 0.95])
     found = {(row["load"], row["k0"]): row for row in rows}
-    # Amdahl with a sequential fifth is the best: s(4) = 2.5, so 4 cores take 1.6 of core-time a unit.
+    # Amdahl with a sequential fifth is the best: s(4) = 2.5, so 4 cores take 1.6 of core-time per unit.
     assert found[0.8, 4.0]["paper"] == pytest.approx(0.25 / 0.6)
     assert found[0.95, 2.0]["paper"] == pytest.approx((1 / 0.95 - 1) / 0.2)
     assert all(row["sharp"] <= row["paper"] + 1e-12 for row in rows)

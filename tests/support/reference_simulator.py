@@ -32,7 +32,7 @@ def departures(policy, workload, cores, times, classes, sizes):
 
 
 def separate_queues(plan, workload, times, classes, sizes):
-    """FW-CAM: one queue a class, `slots` servers of speed s(width), in order of arrival."""
+    """FW-CAM: one queue per class, `slots` servers of speed s(width), in order of arrival."""
     free = [[-math.inf] * pool.slots for pool in plan.pools]
     speeds = [float(s(pool.width)) for s, pool in zip(workload.speedups, plan.pools, strict=True)]
     left = []

@@ -1,7 +1,7 @@
 """From records to numbers: warm-up, length, estimates with intervals, differences, percentiles, stability.
 
 Everything here is made from `Records` and the `Workload` alone, so simulation, replay and live runs share
-it. One idea a module; the names below are what the rest of the library uses.
+it. One idea per module; the names below are what the rest of the library uses.
 """
 
 from malleable.statistics.estimates import Estimates as Estimates

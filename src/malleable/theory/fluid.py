@@ -52,7 +52,7 @@ STEPS, FOLLOWED = 8, 1e-11
 """Secant steps that may be spent on following the price, and the relative error that ends them."""
 LARGE, TINY = 1e3, 1e-300
 FEW_PHASES = 64
-"""Up to so many phases a full matrix is faster than its blocks."""
+"""Up to this many phases a full matrix is faster than its blocks."""
 FEWEST = 1e-9
 """Jobs a core below which the system is empty for all purposes, and prices beyond all digits."""
 

@@ -34,7 +34,7 @@ GAMMA = 0.5
 GROWTH, SHRINKAGE, CAUTION = 5.0, 0.2, 0.9
 """Limits on the change of a step, and how far below the predicted one it stays."""
 FEW_PHASES = 8
-"""Up to so many phases of a class a full matrix is inverted; stages in a row are longer than that."""
+"""Up to this many phases of a class a full matrix is inverted; stages in a row are longer than that."""
 FIRST, TINY = 1e-3, 1e-300
 """The share of its scale by which a state may move in the first step."""
 

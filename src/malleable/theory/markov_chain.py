@@ -160,7 +160,7 @@ def solve(
     if limit < 1 or rates.shape != (len(sizes),) or not (rates >= 0.0).all() or not rates.sum() > 0.0:
         raise ParameterError(
             f"cannot solve for {len(sizes)} classes with arrival rates {rates} and limit {limit}",
-            "give one rate a class, none negative and not all zero, and room for at least one job",
+            "give one rate per class, none negative and not all zero, and room for at least one job",
         )
     lattice = Lattice(sum(sizes), limit, max_states)
     first = np.cumsum([0, *sizes[:-1]])
