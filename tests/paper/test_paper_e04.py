@@ -7,7 +7,7 @@ import pytest
 from malleable.model import paper_workload
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e04_fwcam as e04
-from malleable.paper.experiments.shared.pools import all_planned
+from malleable.paper.experiments.shared.fw_cam_pools import all_planned
 from malleable.theory.fw_cam import plan
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 

@@ -15,7 +15,7 @@ from malleable.sources import Chunk
 from malleable.theory.fluid import Fluid
 from malleable.theory.fw_cam import plan
 from malleable.theory.queues import erlang_c, mgc_response_time
-from malleable.theory.refined import refine
+from malleable.theory.refined_mean_field import refine
 
 DETERMINISTIC = {"kind": "deterministic", "value": 1.0}
 EXPONENTIAL = {"kind": "exponential", "mean": 1.0}

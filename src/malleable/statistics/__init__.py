@@ -11,13 +11,13 @@ from malleable.statistics.estimates import estimate as estimate
 from malleable.statistics.intervals import Controls as Controls
 from malleable.statistics.intervals import Estimate as Estimate
 from malleable.statistics.intervals import reached as reached
-from malleable.statistics.length import Length as Length
-from malleable.statistics.length import length as length
 from malleable.statistics.percentiles import Percentiles as Percentiles
 from malleable.statistics.percentiles import percentiles as percentiles
+from malleable.statistics.run_length import Length as Length
+from malleable.statistics.run_length import length as length
 from malleable.statistics.stability import Stability as Stability
 from malleable.statistics.stability import stability as stability
-from malleable.statistics.totals import Totals as Totals
-from malleable.statistics.totals import totals as totals
+from malleable.statistics.time_averages import Totals as Totals
+from malleable.statistics.time_averages import totals as totals
 from malleable.statistics.warmup import Warmup as Warmup
 from malleable.statistics.warmup import find_warmup as find_warmup
