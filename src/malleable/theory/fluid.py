@@ -33,8 +33,8 @@ from malleable import catalog
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.market import Clearing, clear
-from malleable.theory.phases import size_phases
 from malleable.theory.relaxed import relax
+from malleable.theory.size_phases import size_phases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

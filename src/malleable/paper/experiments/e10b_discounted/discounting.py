@@ -13,7 +13,7 @@ import numpy as np
 from malleable.model import Workload
 from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
 from malleable.policies.wham_discounted import WhamDiscounted
-from malleable.theory.optimal import optimum
+from malleable.theory.optimal_policy import optimum
 
 HELD_OUT = 40_000
 """First seed of the random workloads."""

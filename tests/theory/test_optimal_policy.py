@@ -12,7 +12,7 @@ from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import Workload, paper_workload
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.decision_process import Process, evaluate
-from malleable.theory.optimal import optimum
+from malleable.theory.optimal_policy import optimum
 from malleable.theory.relaxed import bound
 from support.chains import AMDAHL, BUMPY, POWER, SHORT_AND_LONG, exponential, paper_exponential, workload
 
