@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
 import subprocess
@@ -16,7 +14,7 @@ import pytest
 
 from support.cli_checks import as_json, assert_one_line
 from support.cli_runs import MODERATE, steady
-from support.shell import environment, malleable
+from support.shell import environment, malleable, shown_on_terminal
 
 pytestmark = pytest.mark.usefixtures("with_policies")
 
@@ -79,20 +77,11 @@ def test_interrupted_comparison():
 
 def on_terminal(*arguments: str) -> str:
     """What a command shows on stderr when that is a terminal."""
-    ours, theirs = pty.openpty()
-    there = {**environment(), "TERM": "xterm"}
     command = [Path(sys.executable).parent / "malleable", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=there)
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(timeout=60) == 0
-    return shown.decode()
+    there = {**environment(), "TERM": "xterm"}
+    return shown_on_terminal(
+        lambda stderr: subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=there)
+    )
 
 
 @pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
