@@ -3,8 +3,8 @@
 M/M/1 and M/G/1 first come first served (Pollaczek–Khinchine), M/G/1 processor sharing (insensitive), M/M/c
 (Erlang C). Where a run's length or law earns it a note beforehand, all runs have it, and one is enough.
 
-The constants of `statistics.length` and `statistics.intervals` were chosen on seeds below `FRESH`; the grid
-uses others, so that it tests them.
+The constants of `statistics.run_length` and `statistics.intervals` were chosen on seeds below `FRESH`; the
+grid uses others, so that it tests them.
 """
 
 import sys
@@ -71,7 +71,7 @@ def exact(policy: str, cores: int, size: Distribution, load: float) -> float:
 
 
 def queue(law: str, cores: int, load: float) -> Workload:
-    """One class; its speedup does not matter, since nobody gets more than a core."""
+    """One class; its speedup does not matter, since no job gets more than a core."""
     flat = {"kind": "power", "exponent": 0.5}
     with warnings.catch_warnings():  # of heavy tails, which are the point
         warnings.simplefilter("ignore")

@@ -68,8 +68,8 @@ def rate(run: Run, jobs: int) -> float:
 
 
 def run() -> list[dict]:
-    everybody = [catalog.display("policies", kind) for kind in sorted(catalog.kinds("policies"))]
-    rows = [measured(policy, 64, 0.25) for policy in everybody]
+    policies = [catalog.display("policies", kind) for kind in sorted(catalog.kinds("policies"))]
+    rows = [measured(policy, 64, 0.25) for policy in policies]
     rows += [measured(policy, cores, 0.25) for policy in SHOWN for cores in CORES if cores != 64]
     rows += [measured(policy, 64, load) for policy in (*SHOWN, "hesrpt") for load in LOADS[1:]]
     return rows

@@ -46,7 +46,7 @@ from malleable.theory import (  # noqa: E402
     markov_chain,
     meanfield,
     queues,
-    refined,
+    refined_mean_field,
     relaxed,
     whittle,
 )
@@ -169,7 +169,7 @@ RETURNED = (
     relaxed.Bound,
     relaxed.ClassBound,
     contracts.Allocation,
-    refined.Refined,
+    refined_mean_field.Refined,
     results.ClassResult,
     results.Difference,
     results.Status,

@@ -63,7 +63,7 @@ class Speedup(Spec, ABC):
     """
 
     vectorised: ClassVar[bool] = False
-    """Whether the parameters may be arrays, one entry a job (see `stack`)."""
+    """Whether the parameters may be arrays, one entry per job (see `stack`)."""
 
     @abstractmethod
     def speed(self, cores: FloatArray) -> FloatArray:
@@ -91,7 +91,7 @@ class Speedup(Spec, ABC):
 
     @property
     def most_efficient(self) -> Any:
-        """The largest width with the highest s(k)/k: nobody should run on less if cores are scarce."""
+        """The largest width with the highest s(k)/k: no job should run on less if cores are scarce."""
         return 1.0
 
     @property

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from malleable import plots
 from malleable.cli.paper import _left
 from malleable.paper.workers import Report
 from support import paper_fakes
-from support.shell import environment, malleable
+from support.shell import environment, malleable, shown_on_terminal
 
 
 @pytest.fixture(autouse=True)
@@ -162,18 +160,9 @@ def test_interrupted(tmp_path):
 def test_progress_on_a_terminal(tmp_path):
     """On a terminal there is a bar with the stage, the time left and what is running; then it is gone."""
     paper_fakes.write(tmp_path, "e01_first", pause=0.7)
-    ours, theirs = pty.openpty()
-    process = start(tmp_path, "--quick", "--json", stdout=subprocess.DEVNULL, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(timeout=60) == 0
-    text = shown.decode()
+    text = shown_on_terminal(
+        lambda stderr: start(tmp_path, "--quick", "--json", stdout=subprocess.DEVNULL, stderr=stderr)
+    )
     assert "computing" in text
     assert "e01_first/c" in text
     assert "left" in text

@@ -1,26 +1,19 @@
-"""`malleable simulate` and `malleable compare`, used as people use them."""
+"""`malleable simulate` and `malleable compare`, used as people use them: JSON, tables, files."""
 
 from __future__ import annotations
 
 import csv
-import json
-import os
-import pty
-import re
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from malleable import Comparison, Result
 from malleable.catalog import split_policies
-from support.shell import environment, malleable
+from support.cli_checks import REFERENCE, as_json, assert_one_line
+from support.cli_runs import MODERATE, steady
+from support.shell import malleable
 
-REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
-MODERATE = ("paper", "--cores", "16", "--load", "0.25", "--jobs", "4000")
+pytestmark = pytest.mark.usefixtures("with_policies")
 DESIGNED = {
     *("policy", "cores", "load", "seed", "jobs", "warmup", "cost", "bound", "gap", "utilisation", "overload"),
     *("classes", "events_per_second", "stable"),
@@ -32,62 +25,6 @@ MORE = {
 }
 DESIGNED_CLASS = {"name", "response_time", "p50", "p95", "p99", "jobs"}
 MORE_CLASS = {"slowdown", "width", "present", "little"}
-MINE = """\
-from dataclasses import dataclass
-
-import numpy as np
-
-from malleable.contracts import Allocation, Policy
-
-
-def equal(jobs, cores, table, out):
-    for j in range(len(out)):
-        out[j] = cores / len(out)
-
-
-def raises(jobs, cores):
-    return [1 / 0]
-
-
-def too_much(jobs, cores, table, out):
-    for j in range(len(out)):
-        out[j] = cores
-
-
-def nothing_known(jobs, cores):
-    return np.full(len(jobs), np.nan)
-
-
-def negative(jobs, cores):
-    return np.full(len(jobs), -1.0)
-
-
-@dataclass(frozen=True)
-class Broken(Policy):
-    \"\"\"Raises when asked.\"\"\"
-
-    def allocate(self, jobs, cores, *, integer=False):
-        raise KeyError("nothing here")
-"""
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    """Every test in a folder of its own, with a file of policies."""
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(MINE)
-
-
-def as_json(*arguments: str):
-    """The JSON document of a command that must succeed, with nothing on stderr."""
-    done = malleable(*arguments, "--json")
-    assert (done.status, done.err) == (0, ""), done
-    return json.loads(done.out, parse_constant=pytest.fail)
-
-
-def steady(document):
-    """The document without what depends on the machine and the moment."""
-    return {key: value for key, value in document.items() if key not in {"seconds", "events_per_second"}}
 
 
 # --- what the JSON holds ----------------------------------------------------------------------------------
@@ -257,207 +194,3 @@ def test_compare_out():
 def test_out_that_cannot_be_written():
     Path("file").write_text("")
     assert_one_line(malleable("simulate", *MODERATE, "--out", "file/run"), "cannot write")
-
-
-# --- errors -----------------------------------------------------------------------------------------------
-
-
-def assert_one_line(done, *words: str) -> None:
-    """One `error:` line, at most one `hint:` line behind it, exit 1, nothing on stdout."""
-    lines = [line for line in done.err.splitlines() if not line.startswith("warning: ")]
-    assert (done.status, done.out) == (1, ""), done
-    assert lines[0].startswith("error: "), done.err
-    assert len(lines) == 1 or (len(lines) == 2 and lines[1].startswith("hint: ")), done.err
-    for word in words:
-        assert word in done.err
-
-
-BAD_OPTIONS = {
-    "--jobs 0": ["jobs must be a whole number of at least 1, got 0"],
-    "--jobs -5": ["jobs", "-5"],
-    "--jobs many": ["jobs must be a whole number, got 'many'", "--jobs 1e6"],
-    "--jobs 1.5": ["'1.5'"],
-    "--jobs nan": ["'nan'"],
-    "--jobs inf": ["'inf'"],
-    "--precision 0": ["precision must lie between 0 and 1"],
-    "--precision 2": ["0.01 means"],
-    "--precision high": ["precision must be a number, got 'high'", "--precision 0.01"],
-    "--seed -1": ["seed"],
-    "--seed x": ["seed must be a whole number"],
-    "--replications 0": ["replications"],
-    "--confidence 1": ["confidence"],
-    "--warmup -1": ["warmup"],
-    "--warmup 4000": ["warm-up of 4000 jobs leaves nothing"],
-    "--load half": ["load must be a number"],
-    "--load 1.2": ["load", "1.2", "20 cores", "--allow-unstable"],
-}
-
-
-@pytest.mark.parametrize(("option", "words"), BAD_OPTIONS.items(), ids=BAD_OPTIONS.keys())
-@pytest.mark.parametrize("verb", ["simulate", "compare --policies wham"])
-def test_bad_options(verb, option, words):
-    name, value = option.split()
-    assert_one_line(malleable(*verb.split(), *MODERATE, f"{name}={value}"), *words)
-
-
-@pytest.mark.parametrize("cores", ["0", "-1", "many", "8.5", "inf"])
-@pytest.mark.parametrize("verb", ["simulate", "compare --policies wham"])
-def test_bad_cores(verb, cores):
-    assert_one_line(malleable(*verb.split(), "paper", f"--cores={cores}"), "cores")
-
-
-@pytest.mark.parametrize("verb", ["simulate --policy", "compare --policies"])
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        ("whan", ["did you mean 'wham'"]),
-        ("fw-cam:beta=2", ["beta"]),
-        ("mine.py:Absent", ["'Absent'"]),
-        ("mine.py:too_much", ["mine.py:too_much", "more than 16 cores", "of class-", "cores 16, 16"]),
-        ("mine.py:nothing_known", ["mine.py:nothing_known", "NaN", "of class-"]),
-        ("mine.py:negative", ["mine.py:negative", "negative", "cores -1"]),
-    ],
-)
-def test_bad_policies(verb, policy, words):
-    """A policy that breaks the rules is named, with the state and the numbers."""
-    assert_one_line(malleable(*verb.split(), policy, *MODERATE), *words)
-
-
-@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
-@pytest.mark.parametrize(
-    ("policy", "line"), [("raises", "return [1 / 0]"), ("Broken", 'raise KeyError("nothing here")')]
-)
-def test_policy_that_raises(policy, line, spread, capfd):
-    """A policy's own error: its traceback from the user's code on, then one line; wherever it ran."""
-    done = malleable("simulate", *MODERATE, "--policy", f"mine.py:{policy}", *spread)
-    text = "\n".join(row for row in done.err.splitlines() if not row.startswith("warning: "))
-    assert done.status == 1
-    assert done.out == ""
-    assert text.startswith("Traceback (most recent call last):\n")
-    assert line in text
-    assert "src/malleable" not in text
-    assert [row for row in text.splitlines() if row.startswith("error: ")] == [
-        f"error: the policy mine.py:{policy} raised "
-        + {"raises": "ZeroDivisionError: division by zero", "Broken": "KeyError: 'nothing here'"}[policy]
-    ]
-    capfd.readouterr()
-
-
-@pytest.mark.parametrize("baseline", ["knee", "whan"])
-def test_unknown_baseline(baseline):
-    assert_one_line(malleable("compare", *MODERATE, "--policies", "wham", "--baseline", baseline), baseline)
-
-
-def test_nothing_to_compare():
-    assert_one_line(malleable("compare", *MODERATE, "--policies", ","), "nothing to compare")
-
-
-# --- Ctrl-C -----------------------------------------------------------------------------------------------
-
-LONG = ("paper", "--cores", "64", "--load", "0.25", "--jobs", "5e8")
-
-
-def listen() -> None:
-    """Have the child hear Ctrl-C even if the tests themselves were started in the background, deaf to it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def interrupted(*arguments: str) -> tuple[int, str, str]:
-    """Start a long command, press Ctrl-C when it has been running for a while, return what it left."""
-    command = [Path(sys.executable).parent / "malleable", *arguments]
-    # On a busy machine it may not have got anywhere yet; then it is given longer.
-    for seconds in (6.0, 20.0, 40.0):
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            env=environment(),
-            preexec_fn=listen,  # noqa: PLW1509 - nothing else runs in the child before exec
-        )
-        time.sleep(seconds)
-        process.send_signal(signal.SIGINT)
-        try:
-            out, err = process.communicate(timeout=100)
-        finally:
-            process.kill()
-        if out:
-            break
-    return process.returncode, out, err
-
-
-@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
-def test_interrupted_simulation(spread):
-    """Ctrl-C prints what was done so far, marked as interrupted, and exits with 130."""
-    status, out, err = interrupted("simulate", *LONG, *spread, "--json")
-    assert status == 130, err
-    document = json.loads(out)
-    assert document["status"] == "interrupted"
-    assert 0 < document["jobs"] < 8_000_000_000
-    assert document["cost"]["mean"] > document["bound"]
-    assert err.startswith("interrupted")
-    assert "Traceback" not in err
-
-
-def test_interrupted_comparison():
-    status, out, err = interrupted("compare", *LONG, "--policies", "wham,equi")
-    assert status == 130, err
-    assert "[interrupted]" in out
-    assert "Traceback" not in err
-
-
-# --- progress ---------------------------------------------------------------------------------------------
-
-
-def on_terminal(*arguments: str) -> str:
-    """What a command shows on stderr when that is a terminal."""
-    ours, theirs = pty.openpty()
-    there = {**environment(), "TERM": "xterm"}
-    command = [Path(sys.executable).parent / "malleable", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=there)
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 65536):
-            shown += part
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(timeout=60) == 0
-    return shown.decode()
-
-
-@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
-def test_progress_bar(spread):
-    """On a terminal there is a bar with the share done, the rate and the time left; before, a word."""
-    shown = on_terminal("simulate", "paper", "-n", "64", "--load", "0.25", "--jobs", "2e7", *spread)
-    assert "first use compiles" in shown
-    assert re.search(r"\d+%", shown)
-    assert re.search(r"[\d.]+ [Mk] jobs/s", shown)
-    assert re.search(r"\d:\d\d:\d\d", shown)
-
-
-# --- Ray --------------------------------------------------------------------------------------------------
-
-
-def test_ray_gives_the_same_numbers():
-    """A Ray cluster gives the same results as this machine; policies in files travel with the tasks."""
-    arguments = ("compare", *MODERATE, "--policies", "wham,mine.py:equal")
-    done = subprocess.run(
-        [Path(sys.executable).parent / "malleable", *arguments, "--ray", "local", "--json"],
-        capture_output=True,
-        encoding="utf-8",
-        env={**environment(), "RAY_USAGE_STATS_ENABLED": "0"},
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    here = as_json(*arguments)
-    there = json.loads(done.stdout)
-    assert there["differences"] == here["differences"]
-    assert [steady(r) for r in there["results"]] == [steady(r) for r in here["results"]]
-
-
-def test_no_ray(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    assert_one_line(malleable("simulate", *MODERATE, "--ray", "auto"), "needs ray", "malleable[ray]")

@@ -36,7 +36,7 @@ def _here(tmp_path, monkeypatch):
     ],
 )
 def test_streams(line, status, err):
-    """Full is one line and exit 1; closed is what somebody wanted; a reader that leaves has seen enough."""
+    """Full is one line and exit 1; closed is what the caller wanted; a reader that leaves has seen enough."""
     done = shell(line)
     assert done.status == status, done.err
     assert done.err.startswith(err) if err else done.err == ""
@@ -61,7 +61,7 @@ def test_ascii(verb, monkeypatch):
 
 
 def test_words_for_what_is_lacking():
-    """Characters that an encoding lacks are written in others; those nobody has a word for, as escapes."""
+    """Characters that an encoding lacks are written in others; those without a substitute, as escapes."""
     text = "ρ ± – ∞ … é \udcff"
     assert text.encode("ascii", _streams.HANDLER) == rb"rho +/- - inf ... \xe9 \udcff"
     assert text.encode("latin-1", _streams.HANDLER) == b"rho \xb1 - inf ... \xe9 \\udcff"

@@ -147,7 +147,7 @@ def run_command(command: str) -> Outcome:
 
 
 def tidy(text: str) -> str:
-    """Without what nobody sees: space at the ends of lines, empty lines at both ends."""
+    """Without what is not seen: space at the ends of lines, empty lines at both ends."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
@@ -217,6 +217,22 @@ def test_every_command_is_documented():
     for verb in [command.name for command in app.registered_commands]:
         assert f"## malleable {verb}" in reference
         assert any(f"malleable {verb}" in command for command in examples), f"no example of {verb}"
+
+
+NEW_THINGS = ("a speedup family", "a distribution", "a policy", "a source of jobs", "an engine", "a backend")
+
+
+@pytest.mark.parametrize("thing", NEW_THINGS)
+def test_every_new_thing_has_an_example(thing, tmp_path):
+    """CONTRIBUTING shows each new thing as one file, and a block that runs it by the name of that file."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## Example: {thing}\n.*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    page = tmp_path / "section.md"
+    page.write_text(section[0], encoding="utf-8")
+    found = blocks(page)
+    (file,) = [block.file for block in found if block.file and block.language == "python"]
+    assert any(f"{file}:" in block.text for block in found if not block.file)
 
 
 def console_commands(block: Block) -> list[tuple[str, str]]:

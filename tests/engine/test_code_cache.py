@@ -87,7 +87,7 @@ def test_only_the_user_can_write_there(folder, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_somebody_else_is_not_used(tmp_path):
+def test_a_folder_of_another_user_is_not_used(tmp_path):
     """A folder that another user made at the predictable place is refused."""
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o700)

@@ -67,7 +67,7 @@ def test_random_kills(seed, tmp_path):
                 time.sleep(0.01)
             if process.poll() is not None:
                 break
-            # Somebody who kills a group with -9 leaves nobody to speak.
+            # A group that is killed with -9 has no process left that could say so.
             group = chance.random() < 0.5
             family = sorted({*family, *children(process.pid)})
             (os.killpg if group else os.kill)(process.pid, signum)

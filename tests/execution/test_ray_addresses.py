@@ -18,28 +18,28 @@ pytest.importorskip("ray")
 
 @pytest.fixture
 def mute():
-    """The address of somebody who takes calls and says nothing."""
+    """The address of a server that accepts connections and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
 def closed():
-    """An address at which nobody listens."""
+    """An address at which no server listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("prefix", ["", "ray://"])
-def test_nobody_there(closed, prefix, monkeypatch):
+def test_no_server(closed, prefix, monkeypatch):
     """A dead host:port is refused, before Ray is asked to connect."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: object())
     with pytest.raises(ExecutionError, match=f"{prefix}{closed}.*refused"):
         RayExecutor(f"{prefix}{closed}")
 
 
-def test_nobody_who_speaks(mute, monkeypatch):
-    """Somebody who does not speak is given up after a while, together less than 15 s."""
+def test_a_silent_server(mute, monkeypatch):
+    """A server that says nothing is given up after a while, less than 15 s in all."""
     assert 2 * ray.PATIENCE + 2.0 < 15.0
     monkeypatch.setattr(ray, "PATIENCE", 0.3)
     started = time.monotonic()
@@ -48,7 +48,7 @@ def test_nobody_who_speaks(mute, monkeypatch):
     assert time.monotonic() - started < 60.0
 
 
-def test_somebody_else():
+def test_another_server():
     """A web server is not taken for Ray."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 

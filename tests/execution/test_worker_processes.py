@@ -155,7 +155,7 @@ def orphan(pipe, told: bool) -> None:
 
 @pytest.mark.parametrize("told", [True, False], ids=["told by the kernel", "looking at the parent"])
 def test_workers_end_with_a_parent_that_is_killed(told):
-    """With a signal from the kernel or without one, nobody lives on."""
+    """With a signal from the kernel or without one, no worker lives on."""
     ours, theirs = multiprocessing.Pipe()
     parent = multiprocessing.get_context("fork").Process(target=orphan, args=(theirs, told))
     parent.start()

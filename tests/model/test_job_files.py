@@ -173,12 +173,12 @@ def test_wrong_forms(text, words):
         parse_jobs(WORKLOAD, text)
 
 
-# --- nobody -----------------------------------------------------------------------------------------------
+# --- no jobs ----------------------------------------------------------------------------------------------
 
-NOBODY = ["", " \n\n", "\ufeff", f"{HEADER}\n", HEADER, f"{HEADER},weight\n\n\n", "[]", '{"jobs": []}']
+NO_JOBS = ["", " \n\n", "\ufeff", f"{HEADER}\n", HEADER, f"{HEADER},weight\n\n\n", "[]", '{"jobs": []}']
 
 
-@pytest.mark.parametrize("text", NOBODY)
+@pytest.mark.parametrize("text", NO_JOBS)
 def test_an_idle_queue(tmp_path, text):
     """No jobs are an empty answer, from a file and from a pipe, as a table and as JSON."""
     file = tmp_path / "jobs"
@@ -221,7 +221,7 @@ def many(size):
 
 
 def test_memory_of_a_row(tmp_path):
-    """Reading takes little more memory than the jobs themselves: 300 bytes a row, where rows took 1,000."""
+    """Reading takes little more memory than the jobs themselves: 300 bytes per row, where rows took 1,000."""
     (tmp_path / "many.csv").write_text(many(20_000))
     tracemalloc.start()
     try:

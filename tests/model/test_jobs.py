@@ -183,7 +183,7 @@ class TestColumns:
         by_position = Jobs.of(WORKLOAD, np.array([2, 0]), np.array([1.0, 2.0]))
         assert by_name.class_index.tolist() == by_position.class_index.tolist() == [2, 0]
 
-    def test_nobody(self):
+    def test_no_jobs(self):
         """No jobs at all is a state like any other."""
         assert len(Jobs.of(WORKLOAD, [], [])) == 0
 

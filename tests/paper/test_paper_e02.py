@@ -7,7 +7,7 @@ import pytest
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e02_converge as e02
 from malleable.paper.experiments.e02_converge.cells import BETAS, QUICK_CORES, QUICK_FIXED
-from malleable.paper.experiments.shared.pools import CANDIDATES, best_planned, planned
+from malleable.paper.experiments.shared.fw_cam_pools import CANDIDATES, best_planned, planned
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
 

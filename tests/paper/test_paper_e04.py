@@ -1,4 +1,4 @@
-"""Experiment 4: FW-CAM's widths converge, its cores fill up, and nobody waits."""
+"""Experiment 4: FW-CAM's widths converge, its cores fill up, and no job waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from malleable.model import paper_workload
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e04_fwcam as e04
-from malleable.paper.experiments.shared.pools import all_planned
+from malleable.paper.experiments.shared.fw_cam_pools import all_planned
 from malleable.theory.fw_cam import plan
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
@@ -52,7 +52,7 @@ def test_plans(values):
     assert values["relaxed"]["widths"] == pytest.approx([5.4066663883, 25.2311098120, 7.1036764864])
 
 
-def test_nobody_waits_where_that_is_taken_for_granted():
+def test_no_job_waits_where_that_is_taken_for_granted():
     """Where M/PH/c is left out because Erlang C is below 1e-12, M/PH/c gives less than 1e-12, too."""
     chosen = plan(paper_workload(1024), 1024.0, 0.9)
     assert all_planned([1024], 0.92, 0.25, 0)[0]["pools"][1]["waiting"] == 0.0

@@ -42,11 +42,11 @@ def test_bounds():
     """The paper's bound by hand; the sharper one is below it and leaves no cores over or under."""
     rows = bounds([0.8, 0.95])
     found = {(row["load"], row["k0"]): row for row in rows}
-    # Amdahl with a sequential fifth is the best: s(4) = 2.5, so 4 cores take 1.6 of core-time a unit.
+    # Amdahl with a sequential fifth is the best: s(4) = 2.5, so 4 cores take 1.6 of core-time per unit.
     assert found[0.8, 4.0]["paper"] == pytest.approx(0.25 / 0.6)
     assert found[0.95, 2.0]["paper"] == pytest.approx((1 / 0.95 - 1) / 0.2)
     assert all(row["sharp"] <= row["paper"] + 1e-12 for row in rows)
-    # At load .8, k0 = 4: class 3, with 25/84 of the work, takes .6 a unit; the rest goes to class 2 at 1.
+    # At load .8, k0 = 4: class 3, with 25/84 of the work, takes .6 per unit; the rest goes to class 2 at 1.
     third = 25 / 84
     assert found[0.8, 4.0]["sharp"] == pytest.approx(third + (0.25 - 0.6 * third) / 1.0)
 
@@ -71,7 +71,7 @@ def test_work_is_counted_once():
     assert batches.sum() == pytest.approx(16_000 * 0.4, rel=0.05)  # 28/15 of work in 14/3 jobs
 
 
-def test_more_cores_for_everybody_are_noticed(values):
+def test_more_cores_for_every_job_are_noticed(values):
     """A policy that did half of its work in parallel near full load would break bound and limit."""
 
     def parallel(v):

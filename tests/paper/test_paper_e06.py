@@ -54,7 +54,7 @@ def test_no_verdict_fails(findings):
 
 
 def test_levelled_widths():
-    """All cores are used, nobody has less than one, smaller jobs have more, and heSRPT is met if it fits."""
+    """All cores are used, no job has less than one, smaller jobs have more, and heSRPT is met if it fits."""
     rng = np.random.default_rng(1)
     for count in (1, 2, 7, 60, 99):
         sizes = rng.exponential(1.0, count)

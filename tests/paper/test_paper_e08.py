@@ -162,5 +162,5 @@ def test_the_crowd_is_there_at_time_0():
     assert jobs[0].tolist() == [51.0, 205.0, 51.0]
     assert (np.diff(times) >= 0.0).all()
     assert times[-1] == pytest.approx(1.0, abs=0.05)
-    # About λ jobs a unit of time arrive and fewer leave early on, so numbers stay of the same size.
+    # About λ jobs per unit of time arrive and fewer leave early on, so numbers stay of the same size.
     assert (jobs[1] > 0.5 * jobs[0]).all()

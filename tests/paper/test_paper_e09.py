@@ -38,7 +38,7 @@ def made_up(margins=None, unstable=(), half=1e-5):
 
 
 def test_cells():
-    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs per core."""
     check_cells(e09, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e09.cells(effort):
@@ -126,7 +126,7 @@ def test_a_setting_that_beats_wham_is_told():
 
 
 def test_lpf_costs_what_its_widths_say():
-    """On many cores nobody waits under LPF, so the cost is (1/λ) Σ c_i load_i/s_i(κ_i), s(κ) = κ/2."""
+    """On many cores no job waits under LPF, so the cost is (1/λ) Σ c_i load_i/s_i(κ_i), s(κ) = κ/2."""
     workload = paper_workload(128, 0.25)
     speeds = [0.5 * parallelism(s, 0.5) for s in workload.speedups]
     assert speeds == pytest.approx([0.5 * 2.0 ** (1.0 / 0.7), 2.0, 3.0])

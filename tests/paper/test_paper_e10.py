@@ -13,7 +13,7 @@ from malleable.paper.contracts import EFFORTS, NORMAL, QUICK
 from malleable.paper.experiments import e10_optimality_gap
 from malleable.paper.experiments.e10_optimality_gap import optimality
 from malleable.paper.experiments.e10_optimality_gap.cells import WORKLOADS
-from malleable.paper.experiments.shared.exponential import exponential
+from malleable.paper.experiments.shared.exponential_sizes import exponential
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from malleable.theory.relaxed import bound
@@ -100,7 +100,7 @@ def test_whole_cores_are_compared_with_whole_cores():
 
 
 def test_the_map_shows_whole_allocations():
-    """WHAM's row of the map is its allocation: equal widths of all n cores while everybody has one."""
+    """WHAM's row of the map is its allocation: equal widths of all n cores while each job has one."""
     value = values()["map"]
     wham, best = np.array(value["wham"]), np.array(value["optimum"])
     assert wham[2, 2] == pytest.approx(4.0)
@@ -163,8 +163,8 @@ def test_a_gap_that_rises_again_is_noticed():
     assert "still rising" in verdict(rising, start).measured
 
 
-def test_a_wham_that_nobody_beats_is_noticed():
-    """GREEDY with w = cμ beats WHAM at low load; made dearer, nobody does."""
+def test_a_wham_that_no_rule_beats_is_noticed():
+    """GREEDY with w = cμ beats WHAM at low load; made dearer, no rule does."""
 
     def dear(values):
         for key, value in values.items():

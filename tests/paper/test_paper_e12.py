@@ -43,7 +43,7 @@ def made_up(effort=NORMAL):
 
 
 def test_cells():
-    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs per core."""
     check_cells(e12, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e12.cells(effort):

@@ -23,7 +23,7 @@ def values():
 
 
 def made_up():
-    """Values of all cells at normal effort: everybody 10 % dearer and slower than WHAM."""
+    """Values of all cells at normal effort: every rival 10 % dearer and slower than WHAM."""
 
     def entries(level):
         return {c: [interval(level * (1 + i), 0.01) for i in range(3)] for c in CLASSES}
@@ -40,7 +40,7 @@ def made_up():
 
 
 def test_cells():
-    """Cells have names and arguments that files can hold, at every effort, and 30 jobs a core."""
+    """Cells have names and arguments that files can hold, at every effort, and 30 jobs per core."""
     check_cells(e13, (QUICK, NORMAL, FULL))
     for effort in (QUICK, NORMAL, FULL):
         for cell in e13.cells(effort):

@@ -160,11 +160,11 @@ def test_jobs_bring_a_workload():
         allocate(other, jobs_of(2), 4)
 
 
-def test_nobody_is_not_asked_about():
+def test_no_jobs_are_no_question():
     """An idle queue gets an empty answer from any policy, even from one that divides by the jobs."""
     for policy in ("wham", "fw-cam", lambda jobs, cores: np.full(len(jobs), cores / len(jobs))):
-        for nobody in (jobs_of(0), []):
-            found = allocate("paper", nobody, 2, policy)
+        for none in (jobs_of(0), []):
+            found = allocate("paper", none, 2, policy)
             assert found.cores.shape == (0,)
             assert found.price is None
     with pytest.raises(MalleableError, match="wam"):

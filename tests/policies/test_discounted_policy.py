@@ -35,7 +35,7 @@ def some_jobs(workload, size, seed):
 @settings(max_examples=60, deadline=None)
 @given(size=st.integers(1, 40), seed=st.integers(0, 2**32 - 1), load=st.floats(0.05, 0.98))
 def test_cores_are_given_out_as_the_model_allows(size, seed, load):
-    """Nobody has part of a core, nobody more than there are, and none is left over while somebody waits."""
+    """No job has part of a core or more cores than there are, and no core is left over while a job waits."""
     workload = four(load)
     cores = WhamDiscounted().allocate(some_jobs(workload, size, seed), CORES).cores
     assert np.all((cores == 0.0) | (cores >= 1.0 - 1e-9))

@@ -1,12 +1,10 @@
-"""The job rules (HELL, KNEE, heSRPT, SRPT, FCFS, fixed width, the rooftop family, Pollux, Sia).
+"""The job rules: what all of them share, and SRPT, FCFS, fixed width and the rooftop family.
 
-Each is checked against a naive reference written from MODEL.md §3 that shares no code with it, and all of
-them keep the same invariants, interpreted and compiled.
+A user's own policies keep the same rules. heSRPT, HELL, KNEE, Pollux and Sia have tests of their own.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -17,23 +15,22 @@ from hypothesis import strategies as st
 from malleable import catalog
 from malleable.contracts import Policy
 from malleable.engine.compiling import JOB_RULE, compiled
-from malleable.engine.rule_interface import AGE, COLUMNS, HELD, REMAINING
+from malleable.engine.rule_interface import COLUMNS, REMAINING
 from malleable.errors import InfeasibleError, ParameterError, PolicyError, WorkloadError
-from malleable.model import Workload, paper_workload
+from malleable.model import Workload
 from malleable.model.jobs import Jobs
 from malleable.policies.base.class_priority import parallelism
 from malleable.policies.base.function_policy import Function
 from malleable.policies.base.job_rule import JobRule, Timing, job_rows
 from malleable.policies.fixed_width import FixedWidth
-from malleable.policies.hesrpt import Hesrpt, effective_exponent, shares, total_weighted_flow
+from malleable.policies.hesrpt import Hesrpt
 from malleable.policies.knee import Knee
-from malleable.policies.pollux import Pollux, fill_by_price
 from malleable.policies.rules.ordering import ascending
-from malleable.policies.sia import Sia
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power
 from malleable.speedups.rooftop import Rooftop
 from support import strategies as gen
+from support.rivals import INSTANCES, PAPER, cores_of, random_jobs
 
 NAMES = (
     "hell",
@@ -50,39 +47,6 @@ NAMES = (
     "sia",
 )
 WHOLE = ("hell", "knee", "srpt", "srpt-all", "fcfs", "fixed-width", "pollux", "sia")
-PAPER = paper_workload()
-
-
-def cores_of(policy, jobs, n, **options):
-    return Policy.of(policy).allocate(jobs, n, **options).cores
-
-
-def one_class(speedup, cost=1.0):
-    row = gen.job_class("only", 1.0, 1.0, speedup, cost)
-    return Workload.from_dict({"name": "one", "classes": [row]})
-
-
-def random_jobs(seed, size, workload=PAPER, *, held=0):
-    rng = np.random.default_rng(seed)
-    return Jobs.of(
-        workload,
-        rng.integers(0, len(workload.classes), size),
-        rng.exponential(0.4, size),
-        age=rng.exponential(0.3, size),
-        held=rng.integers(0, held + 1, size).astype(float),
-    )
-
-
-def speedups_of(jobs):
-    return [jobs.speedups[i] for i in jobs.speedup_index]
-
-
-INSTANCES = st.tuples(
-    gen.workloads("power", "amdahl", "rooftop", "usl", "table", max_classes=3).flatmap(
-        lambda workload: gen.jobs_of(workload, max_jobs=5, min_jobs=1)
-    ),
-    st.integers(1, 9),
-)
 
 
 # --- what all of them share -------------------------------------------------------------------------------
@@ -173,7 +137,7 @@ def test_one_core_each():
     assert cores_of("fcfs", jobs, 3).tolist() == [1, 0, 0, 1, 1]
     assert cores_of("srpt-all", jobs, 3).tolist() == [0, 0, 0, 0, 3]
     assert cores_of("srpt", jobs, 9).tolist() == [1] * 5
-    roof = Jobs.of(one_class(Rooftop(4.0)), [0, 0], [1.0, 2.0])
+    roof = Jobs.of(gen.one_class(Rooftop(4.0)), [0, 0], [1.0, 2.0])
     assert cores_of("srpt-all", roof, 10).tolist() == [4.0, 0.0]
 
 
@@ -202,156 +166,6 @@ def test_fixed_width_says_what_is_wrong():
         cores_of("fixed-width:widths=4,shared=false", jobs, 8)
 
 
-# --- heSRPT -----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.tuples(gen.numbers(0.1, 10.0), gen.numbers(0.2, 5.0)), min_size=1, max_size=7),
-    gen.numbers(0.1, 0.9),
-    gen.numbers(1.0, 100.0),
-)
-def test_hesrpt_closed_form(pairs, p, n):
-    """Simulating θ event by event gives the closed form of the total weighted flow to 1e-9."""
-    sizes = np.array(sorted((x for x, _ in pairs), reverse=True))
-    weights = np.array(sorted(w for _, w in pairs))
-    left, flow, alive = sizes.copy(), 0.0, len(sizes)
-    while alive:
-        theta = shares(weights[:alive], p)
-        assert math.isclose(theta.sum(), 1.0)
-        # Literally k^p, shares below one core included: this is the setting of the theorem.
-        speed = (n * theta) ** p
-        step = (left[:alive] / speed).min()
-        flow += step * weights[:alive].sum()
-        left[:alive] -= step * speed
-        alive -= 1
-        assert abs(left[alive]) <= 1e-9 * sizes[alive]
-    assert math.isclose(flow, total_weighted_flow(sizes, weights, p, n), rel_tol=1e-9)
-
-
-def naive_hesrpt(remaining, weight, arrival, p, n):
-    """θ with the repairs, by recursion on the jobs that may still share."""
-    count = len(remaining)
-    if count >= n:
-        order = sorted(range(count), key=lambda j: (-weight[j] / remaining[j], arrival[j]))
-        return [1.0 if j in order[: int(n)] else 0.0 for j in range(count)]
-    out = [1.0] * count
-    sharing, cores = sorted(range(count), key=lambda j: (-remaining[j], -arrival[j])), float(n)
-    while True:
-        total = sum(weight[j] for j in sharing)
-        z = [sum(weight[j] for j in sharing[:i]) for i in range(len(sharing) + 1)]
-        e = 1.0 / (1.0 - p)
-        k = {j: cores * ((z[i + 1] / total) ** e - (z[i] / total) ** e) for i, j in enumerate(sharing)}
-        low = [j for j in sharing if k[j] <= 1.0 + 1e-9]
-        if not low:
-            for j in sharing:
-                out[j] = k[j]
-            return out
-        cores -= len(low)
-        sharing = [j for j in sharing if j not in low]
-
-
-@settings(max_examples=60, deadline=None)
-@given(gen.numbers(0.1, 0.9), st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
-def test_a_hesrpt(p, n, size, seed):
-    """A-heSRPT is θ on the remaining sizes with nobody below one core; all cores are used when N < n."""
-    jobs = random_jobs(seed, size, one_class(Power(p)))
-    out = cores_of("hesrpt", jobs, n)
-    arrival = np.argsort(jobs.order)
-    assert out.tolist() == pytest.approx(naive_hesrpt(jobs.remaining, jobs.weight, arrival, p, n), rel=1e-9)
-    assert out.sum() == pytest.approx(n)
-
-
-def test_effective_exponent():
-    """One power law is recovered exactly; a mix lies between its classes, weighted by load."""
-    assert effective_exponent(one_class(Power(0.37)), 64) == pytest.approx(0.37, rel=1e-12)
-    k = np.geomspace(1, 64, 65)
-    amdahl = np.log(k) @ np.log(1 / (0.2 + 0.8 / k)) / (np.log(k) @ np.log(k))
-    mix = (0.2 * 0.3 + 10 / 9 * 0.5 + 5 / 9 * amdahl) / (28 / 15)
-    assert effective_exponent(PAPER, 64) == pytest.approx(mix, rel=1e-12)
-    assert 0.0 < effective_exponent(one_class(Rooftop(1.0)), 64) < 0.01
-    assert 0.99 < effective_exponent(one_class(Rooftop(64.0)), 64) < 1.0
-
-
-# --- HELL and KNEE ----------------------------------------------------------------------------------------
-
-
-def naive_hell(speedups, remaining, arrival, peaks, n):
-    def h(j, k):
-        return float(speedups[j](k)) ** 2 / (k * remaining[j])
-
-    out, spare = [0] * len(speedups), n
-    while spare and 0 in out:
-        best = {}
-        for j in (j for j in range(len(out)) if out[j] == 0):
-            top = max(h(j, k) for k in range(1, spare + 1))
-            best[j] = (top, max(k for k in range(1, spare + 1) if h(j, k) >= top * (1 - 1e-12)))
-        j = min(best, key=lambda j: (-best[j][0], arrival[j]))
-        out[j] = best[j][1]
-        spare -= out[j]
-    while spare:
-        able = [
-            j
-            for j in range(len(out))
-            if out[j] + 1 <= peaks[j] or float(speedups[j](out[j] + 1)) > float(speedups[j](out[j]))
-        ]
-        if not able:
-            break
-        out[min(able, key=lambda j: (-h(j, out[j] + 1), arrival[j]))] += 1
-        spare -= 1
-    return out
-
-
-@settings(max_examples=80, deadline=None)
-@given(INSTANCES)
-def test_hell(instance):
-    """HELL is its definition, searched exhaustively over whole widths."""
-    jobs, n = instance
-    speedups = speedups_of(jobs)
-    expected = naive_hell(
-        speedups, jobs.remaining, np.argsort(jobs.order), [float(s.peak) for s in speedups], n
-    )
-    assert cores_of("hell", jobs, n).tolist() == expected
-
-
-def test_hell_on_power_laws():
-    """Below exponent ½ everybody starts from one core; from ½ on the smallest job takes everything."""
-    for p, expected in ((0.3, [7, 5, 4]), (0.5, [16, 0, 0]), (0.7, [16, 0, 0])):
-        jobs = Jobs.of(one_class(Power(p)), [0, 0, 0], [1.0, 1.2, 1.3])
-        assert cores_of("hell", jobs, 16).tolist() == expected
-    jobs = Jobs.of(one_class(Amdahl(0.2)), [0, 0], [1.0, 1.2])
-    # H is highest at (1−q)/q = 4 cores; what is left then goes out one by one.
-    assert cores_of("hell", jobs, 8).tolist() == [4, 4]
-
-
-def naive_knee(speedup, remaining, alpha):
-    return next(
-        k
-        for k in itertools.count(1)
-        if remaining / float(speedup(k)) - remaining / float(speedup(k + 1)) < alpha
-    )
-
-
-@settings(max_examples=80, deadline=None)
-@given(INSTANCES, gen.numbers(0.005, 1.0))
-def test_knee(instance, alpha):
-    """KNEE serves the knees, found by trying every k, in ascending order; the last gets the remainder."""
-    jobs, n = instance
-    knees = [naive_knee(s, x, alpha) for s, x in zip(speedups_of(jobs), jobs.remaining, strict=True)]
-    arrival = np.argsort(jobs.order)
-    expected, spare = [0] * len(jobs), n
-    for j in sorted(range(len(jobs)), key=lambda j: (knees[j], arrival[j])):
-        expected[j] = min(knees[j], spare)
-        spare -= expected[j]
-    assert cores_of(Knee(alpha), jobs, n).tolist() == expected
-
-
-def test_knee_default():
-    """The default α is 2 % of the mean job size."""
-    jobs = random_jobs(2, 9)
-    assert cores_of("knee", jobs, 64).tolist() == cores_of("knee:alpha=0.008", jobs, 64).tolist()
-
-
 # --- the rooftop family -----------------------------------------------------------------------------------
 
 
@@ -374,125 +188,6 @@ def test_parallelism_of_other_families():
     assert parallelism(Power(0.3), 0.5) == pytest.approx(2 ** (1 / 0.7))
     assert parallelism(Amdahl(0.2), 0.5) == pytest.approx(6.0)
     assert parallelism(Power(0.5), 0.25) == pytest.approx(16.0)
-
-
-# --- Pollux and Sia ---------------------------------------------------------------------------------------
-
-
-def factor(age, restarts, delta):
-    return max(age - restarts * delta, 0.0) / (age + delta)
-
-
-def pollux_goal(speedups, widths, held, age, delta, n):
-    fair = math.ceil(n / len(speedups))
-    total = 0.0
-    for s, k, before, t in zip(speedups, widths, held, age, strict=True):
-        relative = float(s(k)) / float(s(fair))
-        if before > 0 and k != before:
-            relative *= factor(t, 0, delta)
-        total += 1.0 / (relative + 1e-3)
-    return (total / len(speedups)) ** -1.0
-
-
-POLLUX = st.tuples(
-    gen.workloads("power", "amdahl", "rooftop", "usl", "table", max_classes=3).flatmap(
-        lambda workload: gen.jobs_of(workload, max_jobs=4, min_jobs=1)
-    ),
-    st.integers(1, 7),
-    st.lists(st.integers(0, 4).map(float), min_size=4, max_size=4),
-    gen.numbers(0.01, 3.0),
-)
-
-
-def with_held(jobs, held):
-    return Jobs.of(jobs.workload, jobs.class_index, jobs.remaining, age=jobs.age, held=held[: len(jobs)])
-
-
-@settings(max_examples=80, deadline=None)
-@given(POLLUX)
-def test_pollux(instance):
-    """Pollux finds the best of all whole allocations, restarts counted."""
-    jobs, n, held, delta = instance
-    jobs = with_held(jobs, held)
-    speedups = speedups_of(jobs)
-    out = cores_of(Pollux(period=1.0, restart=delta), jobs, n)
-    best = max(
-        pollux_goal(speedups, widths, jobs.held, jobs.age, delta, n)
-        for widths in itertools.product(range(n + 1), repeat=len(jobs))
-        if sum(widths) <= n
-    )
-    assert pollux_goal(speedups, out, jobs.held, jobs.age, delta, n) == pytest.approx(best, rel=1e-12)
-
-
-def test_pollux_by_price_is_close():
-    """Where the table would be too large, a price finds nearly the same: within 1 % at 64 cores."""
-    for seed in range(20):
-        jobs = random_jobs(seed, 15, held=8)
-        policy, out = Pollux(), np.zeros(15)
-        rows = job_rows(jobs, jobs.class_index)
-        fill_by_price(rows, 64, policy.prepare(PAPER, 64.0), out)
-        assert out.sum() <= 64
-        delta = policy.timing(PAPER).pause
-        speedups = [PAPER.speedups[i] for i in jobs.class_index[jobs.order]]
-        goals = [
-            pollux_goal(speedups, widths, rows[:, HELD], rows[:, AGE], delta, 64)
-            for widths in (out, cores_of(policy, jobs, 64)[jobs.order])
-        ]
-        assert goals[1] * 0.99 <= goals[0] <= goals[1] * (1.0 + 1e-12)
-
-
-def test_pollux_keeps_rather_than_restarts():
-    """A young running job keeps its width where a job without cores would be given another."""
-    jobs = Jobs.of(PAPER, [1, 1], [1.0, 1.0], age=[0.1, 0.05], held=[3.0, 0.0])
-    assert cores_of("pollux:restart=1", jobs, 8).tolist() == [3.0, 5.0]
-    assert cores_of("pollux:restart=0", jobs, 8).tolist() == [4.0, 4.0]
-
-
-def sia_cost(speedups, widths, held, age, delta):
-    total = 0
-    for s, k, before, t in zip(speedups, widths, held, age, strict=True):
-        if k == 0:
-            total += 110
-            continue
-        goodput = float(s(k)) * (factor(t, 0, delta) if before > 0 and k != before else 1.0)
-        total += math.floor(100 * goodput**-0.5 + 0.5) if goodput > 0 else 10**9
-    return total
-
-
-@settings(max_examples=80, deadline=None)
-@given(POLLUX)
-def test_sia(instance):
-    """Sia finds the cheapest of all choices of widths 0, 1, 2, 4, …, in whole hundredths."""
-    jobs, n, held, delta = instance
-    jobs = with_held(jobs, held)
-    speedups = speedups_of(jobs)
-    out = cores_of(Sia(period=1.0, restart=delta), jobs, n)
-    assert set(out.tolist()) <= {0.0, 1.0, 2.0, 4.0}
-    best = min(
-        sia_cost(speedups, widths, jobs.held, jobs.age, delta)
-        for widths in itertools.product((0, 1, 2, 4), repeat=len(jobs))
-        if sum(widths) <= n
-    )
-    assert sia_cost(speedups, out, jobs.held, jobs.age, delta) == best
-
-
-@pytest.mark.parametrize("name", ["pollux", "sia"])
-def test_large_instances_go_by_price(name):
-    """Many jobs on very many cores take no table, use nearly all cores, and stay within them."""
-    policy = Policy.of(name)
-    jobs = random_jobs(1, 3000)
-    out = np.zeros(3000)
-    rows = job_rows(jobs, jobs.class_index)
-    compiled(policy.rule, JOB_RULE)(rows, 12000.0, policy.prepare(PAPER, 12000.0), out)
-    assert 11900 <= out.sum() <= 12000
-
-
-def test_timing():
-    """Periods and pauses are in the workload's own time unless given, and none for the other rules."""
-    mean = PAPER.total_load / PAPER.total_rate
-    assert Policy.of("pollux").timing(PAPER) == pytest.approx((0.01 * mean, 0.005 * mean))
-    assert Policy.of("sia:period=60,restart=30").timing(PAPER) == Timing(60.0, 30.0)
-    assert Policy.of("hell").timing(PAPER) == Timing(0.0, 0.0)
 
 
 # --- a user's own -----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from support.strategies import permuted
 
 MIX = Workload.from_dict(WORKLOADS["four"])
 HIGH = 1e6
-"""A price that nobody pays in these tests."""
+"""A price that no job pays in these tests."""
 
 
 class Twin:
@@ -33,7 +33,7 @@ class Twin:
         self.alpha = (
             self.discount / (1.0 + self.discount * self.waiting() / spare) if alpha is None else alpha
         )
-        self.everybody = list(range(len(jobs)))
+        self.all = list(range(len(jobs)))
 
     def waiting(self):
         """Work of those who would have none of n − 1 cores, by decreasing c/x."""
@@ -76,7 +76,7 @@ class Twin:
 
     def modest(self, j, price):
         """w at no more than the price that WHAM has without the job."""
-        others = [i for i in self.everybody if i != j]
+        others = [i for i in self.all if i != j]
         if len(others) >= self.cores:
             return self.worth(j, price)
         wanted = lambda l: (  # noqa: E731
@@ -101,7 +101,7 @@ class Twin:
         wishes = (s.demand(self.long_run, c) for s, c in zip(self.speedups, self.jobs.weight, strict=True))
         if sum(map(float, wishes)) <= self.cores:
             return Wham().allocate(self.jobs, self.cores).cores
-        index = np.array([self.index(j) for j in self.everybody])
+        index = np.array([self.index(j) for j in self.all])
         queue = [int(j) for j in self.jobs.by(index)]
         served = []
         for j in queue:
@@ -157,7 +157,7 @@ def test_a_smaller_discount_is_nearer_to_wham(situation):
     jobs, cores = situation
     wham = Wham().allocate(jobs, cores).cores
     errors = [np.abs(WhamDiscounted(a).allocate(jobs, cores).cores - wham).max() for a in (1e-5, 1e-8)]
-    assume(errors[0] < 0.5)  # somebody starved at 1e-5 would be a job a hundred thousand long
+    assume(errors[0] < 0.5)  # one starved at 1e-5 would be a job a hundred thousand long
     assert errors[1] <= 1e-2 * errors[0] + 1e-9
 
 
@@ -211,7 +211,7 @@ def test_it_does_not_lose_where_it_can_win_little(name, cores, load):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [50_000, 50_001, 50_002])
 def test_it_does_not_lose_on_random_workloads(seed):
-    """Nor on workloads that nobody chose."""
+    """Nor on random workloads."""
     document, cores, load = random_setting(seed)
     assert relative(Workload.from_dict(document), cores, load, 150_000)[0] <= 5e-4
 

@@ -178,7 +178,7 @@ def check_sound(jobs, cores, allocation, *, whole):
 @given(data=st.data())
 @pytest.mark.parametrize("whole", [False, True])
 def test_no_core_idles_that_a_served_job_can_use(data, whole):
-    """At any discount: total ≤ n, widths 0 or ≥ 1, and the total is n unless nobody served can use more."""
+    """At any discount: total ≤ n, widths 0 or ≥ 1, and the total is n unless no served job can use more."""
     workload = data.draw(workloads(*FAST))
     jobs = data.draw(jobs_of(workload, weights=True))
     cores = data.draw(numbers(1.0, 60.0))
@@ -208,7 +208,7 @@ def test_price_is_the_smallest_that_clears(data):
 
 
 def test_price_is_the_smallest_also_where_demand_is_flat():
-    """N = n: one core each at any price from Θ(α) to Θ(1); the smallest is where somebody wants more."""
+    """N = n: one core each at any price from Θ(α) to Θ(1); the smallest is where a job wants more."""
     present = Jobs.of(paper_workload(), [0, 0, 2, 2], [0.1, 0.2, 0.3, 0.4])
     allocation = Whittle(1e-6).allocate(present, 4)
     assert allocation.cores.tolist() == [1.0] * 4
@@ -244,8 +244,8 @@ def test_own_speedups_are_priced_like_those_of_classes(data):
     )
 
 
-def test_everybody_is_served_when_jobs_are_few_and_the_discount_is_small():
-    """N ≤ n and a small α: nobody waits, also on whole cores."""
+def test_every_job_is_served_when_jobs_are_few_and_the_discount_is_small():
+    """N ≤ n and a small α: no job waits, also on whole cores."""
     rng = np.random.default_rng(5)
     for jobs in range(1, 25):
         present = Jobs.of(paper_workload(), rng.integers(0, 3, jobs), rng.exponential(1.0, jobs))

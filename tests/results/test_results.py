@@ -273,7 +273,7 @@ def test_merge_refuses(other, message):
 
 
 def test_frame(result):
-    """A DataFrame has one row a class and flat columns."""
+    """A DataFrame has one row per class and flat columns."""
     frame = result.to_frame()
     assert len(frame) == 1
     assert frame.loc[0, "cost"] == result.cost.mean

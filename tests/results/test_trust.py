@@ -15,7 +15,7 @@ from malleable.model import JobClass, Workload, paper_workload
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.simulation import DEFAULT_JOBS, Settings, default_jobs
 from malleable.statistics.intervals import bent, skewness
-from malleable.statistics.length import jobs_for_squares, length, relaxation_jobs
+from malleable.statistics.run_length import jobs_for_squares, length, relaxation_jobs
 from support.shell import malleable
 from support.synthetic import records, single_server, workload
 

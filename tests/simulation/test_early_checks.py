@@ -125,7 +125,7 @@ def test_result_that_cannot_be_saved_is_shown(verb, form):
 
 
 def test_result_that_cannot_be_shown_is_saved():
-    """Nor is it lost when nobody reads it to the end."""
+    """Nor is it lost when its reader leaves before the end."""
     with mock.patch("malleable.cli.simulate.print_json", side_effect=BrokenPipeError):
         assert malleable("simulate", *FAST, "--json", "--out", "kept").status == 0
     assert Result.read("kept").jobs == 4000

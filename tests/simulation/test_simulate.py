@@ -102,7 +102,7 @@ def negative(jobs, cores, table, out):
     out[0] = -1.0
 
 
-def nobody(jobs, cores, table, out):
+def serve_none(jobs, cores, table, out):
     out[:] = 0.0
 
 
@@ -139,7 +139,7 @@ def test_policies_that_break_the_rules(policy, words):
     assert "time" in text
 
 
-def serve_nobody_program(counts, cores, table, out):
+def serve_no_class(counts, cores, table, out):
     out[:] = 0.0
 
 
@@ -158,7 +158,7 @@ def below_zero(counts, cores, table, out):
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (serve_nobody_program, "serves nobody"),
+        (serve_no_class, "serves no job"),
         (over_by_count, "more than 8 cores"),
         (undefined, "NaN"),
         (below_zero, "negative"),
@@ -174,11 +174,11 @@ def test_class_rules_that_break_the_rules(rule, words):
     assert "cores a job" in caught.value.sentence
 
 
-def test_a_policy_that_serves_nobody():
-    """Jobs that nobody serves are an error once no arrival can change it."""
+def test_a_policy_that_serves_no_job():
+    """Jobs that are never served are an error once no arrival can change it."""
     jobs = Chunk(np.array([0.0, 0.1]), np.array([0, 1]), np.ones(2))
-    with pytest.raises(PolicyError, match="serves nobody") as caught:
-        departures(PAPER, 8, program(Policy.of(nobody), PAPER, 8), jobs, interpreted=True)
+    with pytest.raises(PolicyError, match="serves no job") as caught:
+        departures(PAPER, 8, program(Policy.of(serve_none), PAPER, 8), jobs, interpreted=True)
     assert "1 of class-1, 1 of class-2" in caught.value.sentence
 
 

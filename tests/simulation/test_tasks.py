@@ -8,7 +8,7 @@ import pytest
 from malleable.contracts import Policy
 from malleable.engine import engines
 from malleable.engine.run import Run, departures
-from malleable.errors import ParameterError
+from malleable.errors import ParameterError, UnknownKindError
 from malleable.model import paper_workload
 from malleable.simulation import Settings, Task, program, run_task
 from malleable.sources import Chunk, Drawn, Given
@@ -68,3 +68,18 @@ def test_the_engine_is_chosen_by_name(monkeypatch):
         run_task(replace(one, engine="abacus"))
     assert caught.value.problem == "there is no engine 'abacus'"
     assert caught.value.hint == "known: cpu, gpu"
+
+
+def test_the_engine_may_stand_in_a_file(tmp_path):
+    """`file.py:Name` is an engine too; a name that the file lacks is an error that says which it has."""
+    file = tmp_path / "twice.py"
+    file.write_text(
+        "from malleable.engine.run import Run\n\n\n"
+        "def twice(workload, cores, program, **options):\n"
+        "    return Run(workload, 2 * cores, program, **options)\n"
+    )
+    plain = run_task(replace(task(Drawn(1)), cores=2 * CORES)).records.area
+    assert run_task(replace(task(Drawn(1)), engine=f"{file}:twice")).records.area.tolist() == plain.tolist()
+    with pytest.raises(UnknownKindError) as caught:
+        run_task(replace(task(Drawn(1)), engine=f"{file}:thrice"))
+    assert "twice" in caught.value.hint

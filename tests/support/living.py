@@ -103,7 +103,7 @@ def children(pid: int) -> list[int]:
 
 
 def alive(pids: list[int]) -> list[int]:
-    """Those of the processes that are alive; dead ones that nobody has asked after are not."""
+    """Those of the processes that are alive; dead ones that no parent has waited for are not."""
     living = {pid for pid, stat in _processes() if stat[0] not in "ZX"}
     return [pid for pid in pids if pid in living]
 

@@ -4,7 +4,7 @@ An oracle for the rules of `malleable.policies.rules`; `allocation(policy, jobs,
 `policy.allocate` does, and shares with it only the speedups and the best division of whole cores.
 
 1. Jobs with the same speedup and weight form a group; what a group pays does not depend on who is in it.
-2. If not everybody can have its least useful width, the jobs with the highest index are served.
+2. If not every job can have its least useful width, the jobs with the highest index are served.
 3. The served jobs share the cores at one price, along an edge of a measured speedup wherever it lies on its
    hull. Whole cores, and edges over a dent, that do not divide evenly go to single jobs, the earliest first,
    the smallest of equal age: always the most valuable step that fits. A dent too wide for what is left is
@@ -302,7 +302,7 @@ def _first_steps(
 def serve_by_index(
     buyers: Buyers, member: IntArray, jobs: Jobs, index: FloatArray, cores: float
 ) -> Allocation:
-    """Serve everybody if the cores suffice for the least widths, else blocks of these by decreasing index."""
+    """Serve all jobs if the cores suffice for the least widths, else blocks of these by decreasing index."""
     least = buyers.least[member]
     if float(least.sum()) <= cores + DUST:
         return share(buyers, member, jobs, jobs.order, cores)
@@ -335,13 +335,13 @@ def serve_by_price(
     """Serve the longest prefix of the queue whose last job is still worth its cores at the clearing price.
 
     The price rises and the value of the last job falls with every job served, so bisection finds the cut.
-    `order` makes the queue, most valuable jobs first; it is not asked when everybody is served.
+    `order` makes the queue, most valuable jobs first; it is not asked when all jobs are served.
     """
     needs = buyers.least[member]
     if float(needs.sum()) <= cores + DUST:
-        everybody = share(buyers, member, jobs, jobs.order, cores)
-        if (everybody.price or 0.0) <= float(value.min()) * (1.0 + DUST):
-            return everybody
+        together = share(buyers, member, jobs, jobs.order, cores)
+        if (together.price or 0.0) <= float(value.min()) * (1.0 + DUST):
+            return together
     queue = order()
     few, many = 0, _blocks(needs[queue], cores)[0] + 1
     best = Allocation(np.zeros(len(jobs)), None)

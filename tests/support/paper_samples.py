@@ -38,7 +38,7 @@ MANY = Figure(
             Axis("cores n", "log"),
             Axis("cost / V*"),
             tuple(costs(name, 0.3 + 0.3 * i) for i, name in enumerate(POLICIES)),
-            marks=((8, 2.0, "FW-CAM infeasible: less than one core a class"), (512, NAN, "unstable")),
+            marks=((8, 2.0, "FW-CAM infeasible: less than one core per class"), (512, NAN, "unstable")),
         ),
     ),
 )

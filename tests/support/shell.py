@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import pty
 import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
 
 from malleable.cli import _signals, main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "_TYPER_FORCE_DISABLE_TERMINAL": "1"}
 """A terminal of 80 columns without colours, whatever the tests run in."""
@@ -73,3 +77,19 @@ def shell(line: str, stdin: str = "", *, folder: Path | None = None) -> Outcome:
         check=False,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def shown_on_terminal(start: Callable[[int], subprocess.Popen]) -> str:
+    """What a process shows on a terminal, whose end `start` hands to it; it must succeed."""
+    ours, theirs = pty.openpty()
+    process = start(theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 65536):
+            shown += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    return shown.decode()

@@ -192,6 +192,11 @@ def job_class(name: str, rate: float, mean: float, speedup: Any, cost: float) ->
     }
 
 
+def one_class(speedup: Any, *, rate: float = 1.0, mean: float = 1.0, cost: float = 1.0) -> Workload:
+    """A workload of a single class, called `only`."""
+    return Workload.from_dict({"classes": [job_class("only", rate, mean, speedup, cost)]})
+
+
 @st.composite
 def workloads(
     draw: st.DrawFn,

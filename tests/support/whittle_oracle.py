@@ -36,7 +36,7 @@ def allocation(policy: Whittle, jobs: Jobs, cores: float, *, integer: bool = Fal
     """Cores and price by the vectorised procedure."""
     cores = float(np.floor(cores)) if integer else float(cores)
     index = Bandits.of(jobs, np.arange(len(jobs)), policy.discount, cores).log_index
-    # Everybody served takes at least one core, so nobody behind the first job left out can matter.
+    # Each served job takes at least one core, so no job behind the first one left out can matter.
     queue = jobs.by(index)[: int(cores) + 1]
     bandits = Bandits.of(jobs, queue, policy.discount, cores)
     prices = np.exp(np.minimum(index[queue], np.log(PROHIBITIVE)))

@@ -15,7 +15,7 @@ from malleable.sources import Chunk
 from malleable.theory.fluid import Fluid
 from malleable.theory.fw_cam import plan
 from malleable.theory.queues import erlang_c, mgc_response_time
-from malleable.theory.refined import refine
+from malleable.theory.refined_mean_field import refine
 
 DETERMINISTIC = {"kind": "deterministic", "value": 1.0}
 EXPONENTIAL = {"kind": "exponential", "mean": 1.0}
@@ -100,7 +100,7 @@ def test_hesrpt_closed_form():
     """With all jobs at time 0 and one k^p, heSRPT's total weighted flow is its closed form to 1e-9."""
     rng = np.random.default_rng(6)
     for exponent in (0.2, 0.5, 0.8):
-        # Few jobs on very many cores, so that nobody's share falls below one core.
+        # Few jobs on very many cores, so that no share falls below one core.
         workload = one_class(EXPONENTIAL, speedup={"kind": "power", "exponent": exponent})
         count, cores = 7, 10**9
         sizes = np.sort(rng.exponential(1.0, count))[::-1].copy()

@@ -41,7 +41,7 @@ def test_more_work_than_fits(load):
 
 
 def test_widths_beyond_the_machine_do_not_count():
-    """A width that is efficient but wider than the machine helps nobody: load 1.2 on one core is refused."""
+    """A width that is efficient but wider than the machine does not help: load 1.2 on one core is refused."""
     with pytest.raises(InfeasibleError, match=r"1\.2"):
         simulate(super_linear(1.2, cores=1), 1, "wham", **FEW)
 

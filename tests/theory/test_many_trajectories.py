@@ -11,7 +11,7 @@ from malleable.model import Workload, paper_workload
 from malleable.theory import attractor
 from malleable.theory.fluid import Fluid
 from malleable.theory.meanfield import mean_field
-from malleable.theory.refined import linearise
+from malleable.theory.refined_mean_field import linearise
 from support import strategies as gen
 
 TABLE = {"kind": "table", "cores": [1.0, 2.0, 4.0, 8.0], "speedup": [1.0, 1.8, 3.0, 4.0]}

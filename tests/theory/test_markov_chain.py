@@ -223,7 +223,7 @@ def test_a_class_that_never_arrives_is_absent():
 
 
 def test_bad_questions_are_refused():
-    """Rules that serve nobody, wrong shapes and state spaces out of reach get an error of ours."""
+    """Rules that serve no job, wrong shapes and state spaces out of reach get an error of ours."""
     with pytest.raises(ParameterError, match=r"class counts \[1\]"):
         solve([1.0], [EXP5], np.zeros_like, 5)
     with pytest.raises(ParameterError, match="speeds must be shaped"):

@@ -17,7 +17,7 @@ from malleable.theory.attractor import trajectory
 from malleable.theory.fluid import Fluid
 from malleable.theory.market import WhittleBuyers
 from malleable.theory.meanfield import mean_field
-from malleable.theory.refined import _regime
+from malleable.theory.refined_mean_field import _regime
 from malleable.theory.relaxed import bound
 from support.fluid_cases import situations
 

@@ -123,7 +123,7 @@ def test_erlang_c_equals_the_recursion_for_many_servers(servers, load):
     assert erlang_c(servers, load) == pytest.approx(loss / (1 - load / servers * (1 - loss)), rel=1e-10)
 
 
-def test_nobody_waits_for_ten_thousand_idle_servers():
+def test_no_job_waits_for_ten_thousand_idle_servers():
     """A probability below 1e-308 is zero, not an overflow."""
     assert erlang_c(10_000, 1.0) == 0.0
     queue = mphc(1.0, *H2, 200)

@@ -1,1 +1,1 @@
-"""Arrival processes, one a module; `malleable.catalog` finds them by listing this folder."""
+"""Arrival processes, one per module; `malleable.catalog` finds them by listing this folder."""

@@ -41,7 +41,7 @@ def command(
 def _print(result: Bound) -> None:
     out = console()
     title = f"{result.workload.name} on {result.cores:g} cores, load {show(result.load, 4)}"
-    classes = table(title, "class", "cores a job", "response time", "jobs present", "cores in use")
+    classes = table(title, "class", "cores per job", "response time", "jobs present", "cores in use")
     for row in result.classes:
         numbers = (row.cores, row.response_time, row.jobs, row.cores * row.jobs)
         classes.add_row(row.name, *map(show, numbers))

@@ -57,7 +57,7 @@ def command(
 def _print(name: str, document: dict[str, Any]) -> None:
     out = console()
     title = f"{document['policy']} on {name}, {document['cores']:g} cores, load {show(document['load'], 4)}"
-    rows = table(title, "class", "cores a job", "jobs present")
+    rows = table(title, "class", "cores per job", "jobs present")
     for row in document["fixed_point"]:
         rows.add_row(row["name"], show(row["cores"]), show(row["jobs"]))
     out.print(rows)

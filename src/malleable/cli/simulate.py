@@ -139,7 +139,7 @@ def _print(result: Result, *, widths: bool) -> None:
     print_notes(result)
     rate = result.events_per_second
     if rate is not None:
-        out.print(f"{result.events} events at {rate / 1e6:.3g} million a second")
+        out.print(f"{result.events} events at {rate / 1e6:.3g} million per second")
 
 
 def _print_widths(out: Console, result: Result) -> None:

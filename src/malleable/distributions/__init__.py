@@ -1,1 +1,1 @@
-"""Laws of job sizes and inter-arrival times, one a module; `malleable.catalog` lists this folder."""
+"""Laws of job sizes and inter-arrival times, one per module; `malleable.catalog` lists this folder."""

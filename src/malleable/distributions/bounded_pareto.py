@@ -18,8 +18,8 @@ import numpy as np
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import power, product
-from malleable.errors import ParameterError
+from malleable.distributions.base.float_limits import power, product
+from malleable.distributions.base.interval import check_ends
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -34,12 +34,7 @@ class BoundedPareto(Distribution):
     high: Positive
 
     def check(self) -> None:
-        if self.high <= self.low:
-            raise ParameterError(
-                f"must be greater than low ({self.low:g}), got {self.high:g}",
-                "for a single value use the kind deterministic",
-                ("high",),
-            )
+        check_ends(self.low, self.high)
 
     @property
     def _width(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import power
+from malleable.distributions.base.float_limits import power
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

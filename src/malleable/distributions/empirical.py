@@ -1,7 +1,7 @@
 """The empirical law: each of the given values with equal probability, drawn with replacement.
 
 E[X^r] is the mean of the r-th powers of the values. In a document the values stand in place or in a `file`
-with one number a line; a path is taken from the working directory, and the law holds the numbers, not the
+with one number per line; a path is taken from the working directory, and the law holds the numbers, not the
 path, so that it stays the same when the file changes.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray
 
-ONE_A_LINE = "write one number greater than 0 a line"
+ONE_PER_LINE = "write one number greater than 0 per line"
 
 
 def _read(given: Mapping[str, Any]) -> tuple[float, ...]:
@@ -36,20 +36,20 @@ def _read(given: Mapping[str, Any]) -> tuple[float, ...]:
         lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
-        hint = f"give the path from {str(Path.cwd())!r} of a text file with one number a line"
+        hint = f"give the path from {str(Path.cwd())!r} of a text file with one number per line"
         raise ParameterError(f"cannot read {str(file)!r}: {reason.lower()}", hint) from None
     texts = [(number, _entry(line)) for number, line in enumerate(lines, start=1)]
     texts = [(number, text) for number, text in texts if text]
     if texts and _is_header(texts[0][1]):
         del texts[0]
     if not texts:
-        raise ParameterError(f"{str(file)!r} holds no numbers", ONE_A_LINE)
+        raise ParameterError(f"{str(file)!r} holds no numbers", ONE_PER_LINE)
     values = []
     for number, text in texts:
         value = _number(text)
         if not 0.0 < value < inf:
             problem = f"line {number} of {str(file)!r} is not a positive number: {text!r:.60}"
-            raise ParameterError(problem, ONE_A_LINE)
+            raise ParameterError(problem, ONE_PER_LINE)
         values.append(value)
     return tuple(values)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import over_power
+from malleable.distributions.base.float_limits import over_power
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -14,7 +14,7 @@ import numpy as np
 from malleable.catalog.spec import Positive, Probability
 from malleable.contracts import Distribution
 from malleable.distributions.base import phases
-from malleable.distributions.base.numerics import over_power
+from malleable.distributions.base.float_limits import over_power
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import above_zero, exp, power, product
+from malleable.distributions.base.float_limits import above_zero, exp, power, product
 
 if TYPE_CHECKING:
     import numpy as np

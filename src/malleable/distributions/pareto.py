@@ -15,7 +15,7 @@ from annotated_types import Gt, Lt
 
 from malleable.catalog.spec import INFINITY, Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import power
+from malleable.distributions.base.float_limits import power
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -23,7 +23,7 @@ from annotated_types import Gt, Lt
 
 from malleable.catalog.spec import INFINITY, Positive, validate
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import power, product
+from malleable.distributions.base.float_limits import power, product
 from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
 
 if TYPE_CHECKING:

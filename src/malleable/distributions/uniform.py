@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from malleable.catalog.spec import NonNegative, Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import power, product
-from malleable.errors import ParameterError
+from malleable.distributions.base.float_limits import power, product
+from malleable.distributions.base.interval import check_ends
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,12 +28,7 @@ class Uniform(Distribution):
     high: Positive
 
     def check(self) -> None:
-        if self.high <= self.low:
-            raise ParameterError(
-                f"must be greater than low ({self.low:g}), got {self.high:g}",
-                "for a single value use the kind deterministic",
-                ("high",),
-            )
+        check_ends(self.low, self.high)
 
     def moment(self, order: int) -> float:
         return fsum(

@@ -14,7 +14,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.numerics import above_zero, exp, log_gamma, power, product
+from malleable.distributions.base.float_limits import above_zero, exp, log_gamma, power, product
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def refusal(status: int, cores: float, place: str, shown: str) -> PolicyError:
         OVER_ALLOCATED: f"gave out more than {cores:g} cores",
         NOT_A_NUMBER: "returned NaN",
         NEGATIVE: "returned a negative number of cores",
-        STUCK: "serves nobody although jobs are present",
+        STUCK: "serves no job although jobs are present",
         PART_OF_A_CORE: "gave a job less than one core",
     }[status]
     hint = SHARING_HINT if status == PART_OF_A_CORE else HINT

@@ -55,7 +55,7 @@ class JobType(Spec):
             return Widths((self.width,))
         return Widths(WHOLE) if self.shape == "moldable" and self.widths.unrestricted else self.widths
 
-    def limited(self, shape: str | None = None, width: Any = None, widths: Any = None) -> JobType:
+    def limited(self, shape: Shape | None = None, width: Any = None, widths: Any = None) -> JobType:
         """The same with a shape and widths of a job's own: a width makes it rigid, widths make it not."""
         if shape is None:
             shape = "rigid" if width is not None else self.shape

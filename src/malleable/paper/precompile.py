@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from malleable.paper.contracts import Cell
 
 CORES = 64
-"""On the paper's workload with so many cores most policies have a program, the one that cells use."""
+"""On the paper's workload with this many cores most policies have a program, the one that cells use."""
 WEIGHT = 1.0 / 2000.0
 """Of a byte of code, compared to the weights of cells."""
 
@@ -65,7 +65,7 @@ def rules_of(cells: Iterable[Cell]) -> list[Rules]:
 
 
 def _program(text: str) -> Any:
-    """The policy's program; None where it has none, or no plan for so many cores."""
+    """The policy's program; None where it has none, or no plan for this many cores."""
     try:
         return catalog.build("policies", text).program(paper_workload(CORES), CORES)
     except MalleableError:

@@ -23,7 +23,7 @@ GROUP = 0.8
 DODGE = 0.11
 """How far points of several series stand apart on an axis of names."""
 OFTEN = 3
-"""A text that marks so many points is told in the legend and not beside each."""
+"""A text that marks this many points is told in the legend and not beside each."""
 MOST_NUMBERS = 130
 """Cells of a grid up to which their numbers are written into them."""
 MOST_COLUMNS = 12

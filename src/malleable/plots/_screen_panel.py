@@ -112,7 +112,7 @@ class Traces:
         }
 
     def named(self, one: Series) -> dict[str, Any]:
-        """Name, place in the legend (once a figure), and what is shown beside a point."""
+        """Name, place in the legend (once per figure), and what is shown beside a point."""
         first = bool(one.name) and one.name not in self.seen
         self.seen.add(one.name)
         axis, name = self.panel.x, in_lines(one.name)

@@ -58,7 +58,7 @@ def look(number: int) -> Look:
 
 
 def looks(figure: Figure) -> dict[str, Look]:
-    """The look of every series, by name: the number it asks for, or the next that nobody has."""
+    """The look of every series, by name: the number it asks for, or the next free one."""
     series = [one for panel in figure.panels for one in panel.series]
     numbers = {one.name: one.colour for one in series if one.colour is not None}
     free = (number for number in range(2 * len(series) + 1) if number not in set(numbers.values()))

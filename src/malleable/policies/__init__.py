@@ -1,1 +1,1 @@
-"""Allocation policies, one a module; `malleable.catalog` finds them by listing this folder."""
+"""Allocation policies, one per module; `malleable.catalog` finds them by listing this folder."""

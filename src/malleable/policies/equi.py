@@ -1,6 +1,6 @@
 """EQUI: the cores divided equally among the jobs present (Edmonds 1999).
 
-With more jobs than cores everybody time-shares at n/N of a core. A job whose speedup peaks below its share
+With more jobs than cores each job has n/N of a core. A job whose speedup peaks below its share
 takes what helps and leaves the rest to the others. On whole cores the earlier arrivals get one more.
 """
 

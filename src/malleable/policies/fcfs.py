@@ -50,7 +50,7 @@ class Fcfs(JobRule):
     uses_speedups: ClassVar[bool] = False
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
-        """The same as a class rule: counts say it all while everybody has a core, then the earliest do."""
+        """The same as a class rule: counts say it all while every job has a core, then the earliest do."""
         return ClassProgram(
             fixed_rule, fixed_table(workload.speedups, np.ones(len(workload.classes)), cores), FIFO
         )

@@ -55,7 +55,7 @@ def pools_table(widths: FloatArray, slots: FloatArray, *, shared: bool = False) 
 
 @dataclass(frozen=True)
 class FixedWidth(JobRule):
-    """Fixed width: every class on a given number of cores, FCFS, in one shared pool or one a class."""
+    """Fixed width: every class on a given number of cores, FCFS, in one shared pool or one per class."""
 
     widths: Width | Annotated[tuple[Width, ...], MinLen(1)] = 2.0
     shared: bool = True
@@ -84,7 +84,7 @@ class FixedWidth(JobRule):
         if len(self.widths) != classes:
             raise ParameterError(
                 f"there are {len(self.widths)} widths for {classes} classes",
-                "give one number for all classes, or one a class such as widths=4/2/8",
+                "give one number for all classes, or one per class such as widths=4/2/8",
                 ("fixed-width", "widths"),
             )
         return np.array(self.widths, dtype=float)

@@ -1,4 +1,4 @@
-"""FW-CAM repaired for small n: at least one slot a class, and slots as wide as its cores allow."""
+"""FW-CAM repaired for small n: at least one slot per class, and slots as wide as its cores allow."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from malleable.policies.fw_cam import FwCam
 
 @dataclass(frozen=True)
 class FwCamRepaired(FwCam):
-    """FW-CAM without idle leftovers: at least one slot a class, slots widened; 0.5 < beta < 1."""
+    """FW-CAM without idle leftovers: at least one slot per class, slots widened; 0.5 < beta < 1."""
 
     repaired: ClassVar[bool] = True

@@ -5,7 +5,7 @@ job with the highest max_{k≤R} H_j gets the k that attains it, the larger wher
 theirs, single cores go to the highest H_j(k_j + 1). Ties between jobs go to the earlier arrival. No job is
 taken beyond its peak, where a further core would slow it down. Widths are whole.
 
-With s = k^p all of it is decided by p: below ½ everybody starts from one core, above ½ the smallest job takes
+With s = k^p all of it is decided by p: below ½ every job starts from one core, above ½ the smallest job takes
 everything, at ½ all widths tie (so it takes everything too).
 
 The best k ≤ R of a class changes with R only where h(k) = s(k)²/k reaches a record. `prepare` therefore keeps

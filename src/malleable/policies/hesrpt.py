@@ -51,7 +51,7 @@ def total_weighted_flow(sizes: FloatArray, weights: FloatArray, exponent: float,
 
 
 def hesrpt(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """A-heSRPT: θ on the remaining sizes, nobody below one core."""
+    """A-heSRPT: θ on the remaining sizes, no job below one core."""
     size = jobs.shape[0]
     out[:] = 0.0
     if size >= cores - DUST:

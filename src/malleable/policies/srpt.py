@@ -1,6 +1,6 @@
 """SRPT-n: one core each for the n jobs with the largest c/x (shortest weighted remaining time first).
 
-The overload mode of WHAM, used at all times; nobody ever has more than one core (Schrage 1968 for n = 1).
+The overload mode of WHAM, used at all times; no job ever has more than one core (Schrage 1968 for n = 1).
 """
 
 from __future__ import annotations

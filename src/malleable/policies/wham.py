@@ -1,7 +1,7 @@
 """WHAM, the WHittle Allocation for Malleable jobs (the paper's second mean-field-optimal policy).
 
     N ≥ n  the n jobs with the largest c/x get one core each
-    N < n  one price l for everybody: a class-i job gets g_i(l) = argmin_{k≥1} (c_i + l·k)/s_i(k),
+    N < n  one price l for all jobs: a class-i job gets g_i(l) = argmin_{k≥1} (c_i + l·k)/s_i(k),
            with l such that Σ N_i g_i(l) = n
 
 The paper prints the threshold for one core as l ≥ f_i(1); it must be l ≥ c_i f_i(1), as the definition of

@@ -56,7 +56,7 @@ class Outlook(NamedTuple):
     """What is to be expected of the market."""
 
     discount: float
-    """α while nobody has to wait: the rate at which a premium shrinks. 0: there is nothing to expect."""
+    """α while no job has to wait: the rate at which a premium shrinks. 0: there is nothing to expect."""
     price: float
     """l*, the price in the long run."""
     spare: float

@@ -1,6 +1,6 @@
 """WHAM on whole cores: steps along each class's integer hull in order of their price.
 
-Everybody gets its least width, then the step with the highest ν(k→k') = c(s'−s)/(k's − ks') is taken by all
+Every job gets its least width, then the step with the highest ν(k→k') = c(s'−s)/(k's − ks') is taken by all
 jobs of its class while the cores last, and by as many as they allow at the end: the earliest,
 who may be any size, so that the policy stays blind to sizes while N < n. Taking "the smallest price with
 total ≤ n" literally would leave up to N_i − 1 cores idle.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import did_you_mean
-from malleable.results import files, frames
+from malleable.results import data_frames, files
 from malleable.results.class_result import number, read_interval, read_number
 from malleable.results.errors import ResultError
 from malleable.results.result import Result
@@ -101,7 +101,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame of `rows`."""
-        return frames.frame(self.rows())
+        return data_frames.frame(self.rows())
 
     def rows(self) -> list[dict[str, Any]]:
         """One flat row for each result and class; differences stand beside their policy."""
@@ -116,7 +116,7 @@ class Comparison:
                 "difference_low": beside["low"],
                 "difference_high": beside["high"],
             }
-            table += [{**row, **columns} for row in frames.rows(result.to_dict())]
+            table += [{**row, **columns} for row in data_frames.rows(result.to_dict())]
         return table
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from malleable.model import Workload
 from malleable.statistics import Estimates, Length, Stability, Totals, Warmup
-from malleable.statistics.length import jobs_for_squares, moment
+from malleable.statistics.run_length import jobs_for_squares, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,7 +16,7 @@ import numpy as np
 
 from malleable.engine.records import Records
 from malleable.model import Workload
-from malleable.results import files, frames
+from malleable.results import data_frames, files
 from malleable.results.class_result import ClassResult, interval, number, read_interval, read_number
 from malleable.results.errors import ResultError
 from malleable.statistics import Controls, Estimate, reached
@@ -211,7 +211,7 @@ class Result:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row per class; numbers of the whole run are repeated."""
-        return frames.frame(frames.rows(self.to_dict()))
+        return data_frames.frame(data_frames.rows(self.to_dict()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):

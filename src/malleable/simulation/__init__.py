@@ -6,7 +6,7 @@ settings and seed, so results do not depend on the spreading.
 
 from malleable.simulation.compare import compare as compare
 from malleable.simulation.program import program as program
-from malleable.simulation.running import run_task as run_task
+from malleable.simulation.run_task import run_task as run_task
 from malleable.simulation.settings import DEFAULT_JOBS as DEFAULT_JOBS
 from malleable.simulation.settings import Settings as Settings
 from malleable.simulation.settings import default_jobs as default_jobs

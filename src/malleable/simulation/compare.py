@@ -11,7 +11,7 @@ from malleable.contracts import Policy
 from malleable.errors import ParameterError, did_you_mean
 from malleable.execution.tasks import spread
 from malleable.results import Comparison
-from malleable.simulation.running import run_task, task_result, usable
+from malleable.simulation.run_task import run_task, task_result, usable
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
 

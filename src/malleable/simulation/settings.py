@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 DEFAULT_JOBS = 1_000_000
 FILLINGS = 30.0
-"""A run of the default length brings so many times the jobs that are present with one core each: a large
-system, which starts empty, has to fill first."""
+"""The default length, in multiples of the jobs that are present with one core each: a large system starts
+empty and has to fill first."""
 SIZES = ("known", "unknown")
 MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from malleable.execution.tasks import spread
-from malleable.simulation.running import run_task, task_result, usable
+from malleable.simulation.run_task import run_task, task_result, usable
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 FEW = 8
-"""Up to so many bounds are compared one by one, which is faster than a search."""
+"""Up to this many bounds are compared one by one, which is faster than a search."""
 
 
 def generator(seed: np.random.SeedSequence) -> np.random.Generator:

@@ -1,1 +1,1 @@
-"""Speedup families, one a module; `malleable.catalog` finds them by listing this folder."""
+"""Speedup families, one per module; `malleable.catalog` finds them by listing this folder."""

@@ -150,7 +150,7 @@ def _padded(rows: Sequence[FloatArray], filling: float | None = None) -> FloatAr
 
 
 def _pick(rows: FloatArray, index: Any) -> FloatArray:
-    """Entry `index` of each row, for one shared row or one row a job."""
+    """Entry `index` of each row, for one shared row or one row per job."""
     if rows.ndim == 1:
         return np.asarray(np.take(rows, index)[..., 0])
     rows = np.broadcast_to(rows, (*index.shape[:-1], rows.shape[-1]))

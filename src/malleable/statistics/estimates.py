@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from malleable.engine.records import Records
     from malleable.model import Workload
-    from malleable.statistics.length import Length
+    from malleable.statistics.run_length import Length
     from malleable.statistics.warmup import Warmup
 
 PAYS = 0.95

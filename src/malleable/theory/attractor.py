@@ -61,9 +61,9 @@ class Trajectory:
 
     times: FloatArray
     state: FloatArray
-    """Jobs of each phase, class after class; one row a time."""
+    """Jobs of each phase, class after class; one row per point in time."""
     jobs: FloatArray
-    """Jobs of each class; one row a time."""
+    """Jobs of each class; one row per point in time."""
     left_domain: bool
     """Whether jobs outnumbered cores at one of the times (beyond rounding), where they time-share."""
 
@@ -84,7 +84,7 @@ def trajectory(fluid: Fluid, start: ArrayLike, times: ArrayLike) -> Trajectory:
 
 
 def _integrate(fluid: Fluid, start: FloatArray, times: FloatArray) -> FloatArray:
-    """One row a time, by LSODA; by BDF where that does not find a first step, as from some empty systems."""
+    """The states at the times, one row each, by LSODA; by BDF where LSODA finds no first step."""
     for method in ("LSODA", "BDF"):
         solved = _solved(fluid, start, times, method)
         if solved.success:

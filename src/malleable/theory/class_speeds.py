@@ -3,7 +3,7 @@
 While jobs do not outnumber cores, WHAM, WHAM on whole cores, EQUI and GREEDY look at class counts alone.
 Beyond that they look at more, which a chain on class counts cannot know. There we take
 
-- EQUI as it is: n/N of a core for everybody;
+- EQUI as it is: n/N of a core for every job;
 - WHAM without its knowledge of sizes: one core each by c_i/E[X_i] and not by c/x. With exponential sizes that
   is what a scheduler can know, as the expected remaining size stays E[X_i] (the *size-blind* WHAM);
 - GREEDY with all jobs tied (w = 1) sharing the cores in time, for its order of arrival is not in the counts.

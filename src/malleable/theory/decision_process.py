@@ -35,7 +35,7 @@ from scipy.sparse import linalg
 
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.markov_chain import IntArray, Lattice, PhaseType
-from malleable.theory.phases import size_phases
+from malleable.theory.size_phases import size_phases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -33,8 +33,8 @@ from malleable import catalog
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.market import Clearing, clear
-from malleable.theory.phases import size_phases
 from malleable.theory.relaxed import relax
+from malleable.theory.size_phases import size_phases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ STEPS, FOLLOWED = 8, 1e-11
 """Secant steps that may be spent on following the price, and the relative error that ends them."""
 LARGE, TINY = 1e3, 1e-300
 FEW_PHASES = 64
-"""Up to so many phases a full matrix is faster than its blocks."""
+"""Up to this many phases a full matrix is faster than its blocks."""
 FEWEST = 1e-9
 """Jobs a core below which the system is empty for all purposes, and prices beyond all digits."""
 
@@ -272,7 +272,7 @@ def price_gradients(jobs: FloatArray, cores: FloatArray) -> tuple[FloatArray, Fl
     g, g1, g2 = cores
     G1, G2 = float(jobs @ g1), float(jobs @ g2)
     if G1 == 0.0:
-        # Nobody reacts to the price, so it does not matter.
+        # No class reacts to the price, so it does not matter.
         return np.zeros_like(g), np.zeros((len(g), len(g)))
     first = -g / G1
     mixed = np.outer(g1, first)

@@ -4,7 +4,7 @@ Widths k_i solve the relaxed problem with capacity n − n^β instead of n, 0.75
 load tends to 1 slowly enough for queues to vanish. Class i gets n_i = n·r_i/Σr cores, r_i = load_i k_i/s_i,
 as n_i' = ⌊n_i/k_i⌋ slots, and is from then on a GI/GI/n_i' queue of its own with service times X_i/s_i(k_i).
 
-The repaired variant, for small n: at least one slot a class, and slots widened to n_i/n_i' so that no
+The repaired variant, for small n: at least one slot per class, and slots widened to n_i/n_i' so that no
 floored-away core idles; any β in (0.5, 1).
 """
 

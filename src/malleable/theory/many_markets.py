@@ -1,4 +1,4 @@
-"""The markets of many states at once, followed from one step of an integrator to the next (see `swarm`)."""
+"""The markets of many states at once, followed by an integrator step by step (see `many_trajectories`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGE, TINY, FAR = 1e3, 1e-300, 640.0
 
 
 class Markets(NamedTuple):
-    """One market a row: the last price, and the quantities on both sides of it."""
+    """One market per row: the last price, and the quantities on both sides of it."""
 
     price: FloatArray
     """Positive and finite; where jobs do not compete (`slack`, `crowded`), the price when they last did."""
@@ -26,7 +26,7 @@ class Markets(NamedTuple):
     high: FloatArray
     share: FloatArray
     slack: NDArray[np.bool_]
-    """Whether everybody has all that helps."""
+    """Whether every job has all that helps."""
     crowded: NDArray[np.bool_]
     """Whether jobs time-share."""
 

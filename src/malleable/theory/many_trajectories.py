@@ -34,13 +34,13 @@ GAMMA = 0.5
 GROWTH, SHRINKAGE, CAUTION = 5.0, 0.2, 0.9
 """Limits on the change of a step, and how far below the predicted one it stays."""
 FEW_PHASES = 8
-"""Up to so many phases of a class a full matrix is inverted; stages in a row are longer than that."""
+"""Up to this many phases of a class a full matrix is inverted; stages in a row are longer than that."""
 FIRST, TINY = 1e-3, 1e-300
 """The share of its scale by which a state may move in the first step."""
 
 
 class Swarm:
-    """States of a fluid equation, one row a trajectory, and the step that takes all of them on."""
+    """States of a fluid equation, one row per trajectory, and the step that takes all of them on."""
 
     def __init__(self, fluid: Fluid, states: FloatArray, price: float, accuracy: float, few: float) -> None:
         self.fluid, self.states = fluid, states

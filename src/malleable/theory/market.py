@@ -4,7 +4,7 @@ The three class rules differ only in what a job wants at price l:
 
     WHAM    argmin over k ≥ 1 of (c + l·k)/s(k)           (the paper's relaxed problem)
     GREEDY  argmax over k of w·s(k) − l·k                  (most work, or most weighted completions, now)
-    EQUI    the same for everybody, 1/l
+    EQUI    the same for all jobs, 1/l
 
 Total demand falls with the price; it is smooth for smooth speedups and jumps for tables. `clear` ends with
 two neighbouring prices, one at which the cores do not suffice and one at which they do, and shares what
@@ -62,7 +62,7 @@ class Buyers(ABC):
     """Groups of identical jobs, and the cores each job of a group wants at a price.
 
     Weights, and so prices, are in multiples of `unit` (1 unless they are extreme, see `cost_unit`).
-    `least` is the width below which nobody runs while cores are scarce (the most efficient one), `most`
+    `least` is the width below which no job runs while cores are scarce (the most efficient one), `most`
     the width beyond which cores do not help. Under a `cap` no job may use more than that many cores.
     """
 
@@ -191,8 +191,8 @@ class EqualBuyers(Buyers):
 class Clearing(NamedTuple):
     """The clearing price and the quantities on both sides of it.
 
-    At the price just above, everybody has `low` and the cores suffice; just below, everybody wants `high`
-    and they do not; `share` says how far they reach.
+    At the price just above, the jobs want `low` and the cores suffice; just below, they want `high` and the
+    cores do not; `share` says how far they reach.
     """
 
     price: float
@@ -211,7 +211,7 @@ def clear(
 ) -> Clearing:
     """Find the price at which Σ counts·quantity(price) = cores.
 
-    Price 0 means that everybody has all that helps and cores are left over. The caller makes sure that
+    Price 0 means that every job has all that helps and cores are left over. The caller makes sure that
     the cores suffice at high prices. A `guess` near the price saves two thirds of the work.
     """
 

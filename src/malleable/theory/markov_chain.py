@@ -160,7 +160,7 @@ def solve(
     if limit < 1 or rates.shape != (len(sizes),) or not (rates >= 0.0).all() or not rates.sum() > 0.0:
         raise ParameterError(
             f"cannot solve for {len(sizes)} classes with arrival rates {rates} and limit {limit}",
-            "give one rate a class, none negative and not all zero, and room for at least one job",
+            "give one rate per class, none negative and not all zero, and room for at least one job",
         )
     lattice = Lattice(sum(sizes), limit, max_states)
     first = np.cumsum([0, *sizes[:-1]])
@@ -210,7 +210,8 @@ def _speeds_in(counts: IntArray, speeds: Callable[[FloatArray], FloatArray], lim
     vectors = Lattice(counts.shape[1], limit, max_states=len(counts))
     table = np.asarray(speeds(vectors.states.astype(float)), dtype=float)
     if table.shape != vectors.states.shape:
-        raise ParameterError(f"speeds must be shaped {vectors.states.shape}, one a class, got {table.shape}")
+        wanted = vectors.states.shape
+        raise ParameterError(f"speeds must be shaped {wanted}, one per class, got {table.shape}")
     table = np.where(vectors.states > 0, table, 0.0)
     idle = ~(table.sum(axis=1) > 0.0) & (vectors.totals > 0)
     wrong = idle | ~(np.isfinite(table) & (table >= 0.0)).all(axis=1)
@@ -218,7 +219,7 @@ def _speeds_in(counts: IntArray, speeds: Callable[[FloatArray], FloatArray], lim
         which = int(np.argmax(wrong))
         raise ParameterError(
             f"the rule gives speeds {table[which]} to class counts {vectors.states[which]}",
-            "speeds must be finite and not negative, and somebody present must be served",
+            "speeds must be finite and not negative, and some job present must be served",
         )
     return table[vectors.index(counts)]
 

@@ -18,7 +18,7 @@ from malleable import catalog
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
 from malleable.theory.fluid import Fluid
-from malleable.theory.refined import Refined, linearise, refine
+from malleable.theory.refined_mean_field import Refined, linearise, refine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

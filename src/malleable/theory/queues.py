@@ -49,7 +49,7 @@ def erlang_c(servers: int, offered_load: float) -> float:
     _check(servers, offered_load)
     if offered_load == 0.0:
         return 0.0
-    with np.errstate(over="ignore"):  # an infinite sum means that nobody ever waits
+    with np.errstate(over="ignore"):  # an infinite sum means that no job ever waits
         terms = np.cumprod(np.arange(servers, 0, -1) / offered_load)
         loss = 1.0 / (1.0 + terms.sum())
     return float(loss / (1.0 - offered_load / servers * (1.0 - loss)))

@@ -44,7 +44,7 @@ WHOLE = "V*, whole cores, no job above n"
 
 
 class ClassBound(NamedTuple):
-    """One class at the relaxed optimum: cores a job, mean response time, mean number present."""
+    """One class at the relaxed optimum: cores per job, mean response time, mean number present."""
 
     name: str
     cores: float

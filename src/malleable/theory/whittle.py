@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 REACH = 2.0**40
-"""Cores beyond which nobody looks; stands in for "no limit"."""
+"""Cores beyond which no width is tried; stands in for "no limit"."""
 SPACING = 0.25
 """Distance of the search grid's nodes in log k; the cost's valleys are at least about 1 wide."""
 STEEP = 640.0
@@ -73,7 +73,7 @@ class Arms:
 
     @cached_property
     def _nodes(self) -> FloatArray:
-        """Widths to compare, one row each: a column for all jobs, or one a job for stacked speedups."""
+        """Widths to compare, one row each: a column for all jobs, or one per job for stacked speedups."""
         if isinstance(self.speedup, Table):
             corners = np.atleast_2d(self.speedup.pricing.widths).T
             return np.clip(corners, self.low, self.high)

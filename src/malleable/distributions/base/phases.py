@@ -48,7 +48,7 @@ def moment(p: FloatArray, Q: FloatArray, order: int) -> float:
 def choose(rng: np.random.Generator, p: FloatArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Draw `size` phases with probabilities p, whose sum may be off 1 by rounding.
 
-    One comparison a phase is several times faster than a search, and phases are few.
+    One comparison per phase is several times faster than a search, and phases are few.
     """
     coins = rng.random(size)
     phases = np.zeros(size, dtype=np.int16)

@@ -164,7 +164,7 @@ class ClassMachine(Machine):
         return self.asked, self.width
 
     def _shown_allocation(self) -> str:
-        return "cores a job " + ", ".join(f"{k:g}" for k in self.width)
+        return "cores per job " + ", ".join(f"{k:g}" for k in self.width)
 
 
 def _doubled(rows: Any) -> Any:

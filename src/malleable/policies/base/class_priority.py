@@ -1,4 +1,4 @@
-"""Policies for jobs that are perfectly parallel up to κ cores: classes in order of priority, κ cores a job.
+"""Policies for jobs that are perfectly parallel up to κ cores: classes in order of priority, κ cores per job.
 
 For the rooftop s(k) = min(k, κ) the width κ is exact. Any other speedup has as its κ the largest width, up to
 its peak, at which the cores are still used with a given `efficiency` s(k)/k, one half unless said otherwise:
@@ -30,7 +30,7 @@ BISECTIONS = 200
 
 
 def by_rank(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """κ cores a job in order of rank, then of arrival; table: number of ranks, κ and rank of each class."""
+    """κ cores per job in order of rank, then of arrival; table: number of ranks, κ and rank of each class."""
     size, ranks, classes = jobs.shape[0], int(table[0]), (table.shape[0] - 1) // 2
     out[:] = 0.0
     spare = cores

@@ -1,10 +1,10 @@
 """Job rules: policies that look at every single job, as plain functions that the engine compiles.
 
-A rule is `rule(jobs, cores, table, out)`: `jobs` has one row a job, earliest arrival first, with the columns
-of `engine.rule_interface`; `table` is what `prepare` computed once; the cores of each job go into `out`. It
-is plain Python over numbers, so the very same function runs here, interpreted or compiled (`run_rule`), and
-compiled in the simulator; it may call other module-level functions of the same kind, such as those of
-`policies.rules.ordering` and `engine.speedup_table`.
+A rule is `rule(jobs, cores, table, out)`. `jobs` has one row per job, earliest arrival first, with the
+columns of `engine.rule_interface`; `table` is what `prepare` computed once; the cores of each job go into
+`out`. A rule is plain Python over numbers, so the very same function runs here, interpreted or compiled
+(`run_rule`), and compiled in the simulator. It may call other module-level functions of the same kind, such
+as those of `policies.rules.ordering` and `engine.speedup_table`.
 
 A table starts with the encoded speedups; the rule's own numbers follow at `int(table[1])`.
 """

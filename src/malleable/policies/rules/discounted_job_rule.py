@@ -2,7 +2,7 @@
 
 What a unit of a job's work is worth, and the cores that the job wants for it, is said in `discounted_demand`.
 Jobs are served in the order of the index, as long as those before leave a job its k_e cores at the price of
-its own index. On few cores a job may well drive up the price by itself, and when it is done its cores are
+its own index. On few cores per job may well drive up the price by itself, and when it is done its cores are
 worth less. So, for this question, the work of those before is worth w at no more than the price that WHAM
 would have without them. The cores are then shared at one price among those who are served.
 """

@@ -1,9 +1,9 @@
 """The jobs of a market by class and weight, in plain numbers: what the rules of WHAM and GREEDY read.
 
 A table starts with the encoded speedups. What follows, from table[1] on, is the last clearing price with the
-slope of demand there (the next search starts from these), what weights depend on, and one row a class.
+slope of demand there (the next search starts from these), what weights depend on, and one row per class.
 
-A market is a small array with one column a group: class, weight, jobs served, and the quantities on both
+A market is a small array with one column per group: class, weight, jobs served, and the quantities on both
 sides of the clearing price. Jobs of a class form a group, together with classes that differ in name or sizes
 only, so that no class comes before its twin; if weights differ within a group, every job is one.
 """

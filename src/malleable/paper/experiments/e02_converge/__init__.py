@@ -17,7 +17,7 @@ from malleable.paper.experiments.e02_converge.verdicts import (
 )
 from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.curves import costs_table
-from malleable.paper.experiments.shared.pools import CANDIDATES
+from malleable.paper.experiments.shared.fw_cam_pools import CANDIDATES
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values

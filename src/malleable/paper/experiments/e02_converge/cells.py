@@ -7,7 +7,7 @@ from typing import Any
 from malleable.contracts import Policy
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.shared.pools import all_planned, best_planned
+from malleable.paper.experiments.shared.fw_cam_pools import all_planned, best_planned
 from malleable.paper.simulation_cells import compared, effort_arguments
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound

@@ -1,4 +1,4 @@
-"""Why FW-CAM is mean-field optimal: its widths converge, its cores fill up, and nobody waits."""
+"""Why FW-CAM is mean-field optimal: its widths converge, its cores fill up, and no job waits."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.shared.pools import all_planned
+from malleable.paper.experiments.shared.fw_cam_pools import all_planned
 from malleable.paper.simulation_cells import compared
 from malleable.theory.relaxed import bound
 

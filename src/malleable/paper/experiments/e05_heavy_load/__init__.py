@@ -46,7 +46,7 @@ def findings(effort: Effort, values: Values) -> Findings:
         source="Proposition: almost no parallelism happens as ρ → 1",
         statement=(
             "A job on many cores does less work per core. When the work that arrives needs nearly all cores "
-            "even at one core a job, there is none to waste, so only a vanishing share of the work can be "
+            "even at one core per job, there is none to waste, so only a vanishing share of the work can be "
             "done on more than k0 cores, for any k0 > 1 and any policy that keeps the system stable. This "
             "is why the paper keeps the load fixed and lets the number of cores grow."
         ),

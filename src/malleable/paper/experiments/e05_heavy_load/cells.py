@@ -58,7 +58,7 @@ def over_cores(effort: Effort) -> list[tuple[int, float]]:
 def bounds(loads: list[float]) -> list[dict[str, Any]]:
     """At each load and k0, the most work that any stable policy can do on more than k0 cores.
 
-    The paper: it takes k0/max s_i(k0) of core-time a unit at least, the rest at least 1, and there is 1/ρ:
+    The paper: it takes k0/max s_i(k0) of core-time per unit at least, the rest at least 1, and there is 1/ρ:
     q ≤ (1/ρ − 1)/(k0/max s_i(k0) − 1). Sharper: class i takes k0/s_i(k0), so fill up the best class first;
     none can have more than its share of the work.
     """

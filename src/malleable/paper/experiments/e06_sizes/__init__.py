@@ -39,7 +39,7 @@ CHOICES = {
     ),
     "one class": "class 2 of the paper alone (√k), where WHAM and EQUI coincide",
     "levelled heSRPT": "jobs due less than a core get one, and the shares of all others are scaled down once",
-    "run length": "the simulations of rules by size have fewer jobs the more cores, at least 30 a core",
+    "run length": "the simulations of rules by size have fewer jobs the more cores, at least 30 per core",
     "widths": "the first fifth of a run is left out; 20 batches, 95 %",
 }
 
@@ -89,5 +89,5 @@ def _remarks(ratios: dict[str, Ratios], values: Values) -> tuple[str, ...]:
             "That the share within ε tends to 1 is what the proposition says in finite terms: the width "
             "under WHAM fluctuates around k_i* by a relative amount of order 1/√n."
         ),
-        "At one n all rules of a comparison see the same jobs, at least 30 a core.",
+        "At one n all rules of a comparison see the same jobs, at least 30 per core.",
     )

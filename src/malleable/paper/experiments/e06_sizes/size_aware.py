@@ -57,7 +57,7 @@ def limit_ratio(load: float) -> float:
     def excess(a: float) -> float:
         return load * (a / 2.0 + 0.5 / a) - (2.0 / 3.0 * sqrt(a) + 1.0 / (3.0 * a))
 
-    # With a = 1 everybody has one core and the left side is load; it passes the right side once beyond.
+    # With a = 1 every job has one core and the left side is load; it passes the right side once beyond.
     a = float(brentq(excess, 1.0, 4.0 / load**2))
     return 2.0 / (a + 1.0 / a) / load**2
 

@@ -72,8 +72,8 @@ def indexable(
 ) -> dict[str, Any]:
     """On a grid of sizes and prices: how often the action falls with the price, and is really optimal.
 
-    Passive states are those with action 0. They grow with the price if nobody who waits is served at a
-    higher one. `worst_loss` is how much cheaper any width of a grid is than the action chosen.
+    Passive states are those with action 0. They grow with the price if no job that waits at one price is
+    served at a higher one. `worst_loss` is how much cheaper any width of a grid is than the action chosen.
     """
     s = Speedup.of(speedup)
     x = np.geomspace(0.01, 100.0, sizes)

@@ -30,7 +30,7 @@ def _order(discounts: Sequence[float], gaps: Sequence[float]) -> float:
 
 
 def widths_verdict(arms: list[Any]) -> Verdict:
-    """Whether nobody waits in the end, and widths differ by less and less: in proportion to α."""
+    """Whether no job waits in the end, and widths differ by less and less: in proportion to α."""
     found = [[gap(arm, d) for arm in arms] for d in range(len(DISCOUNTS))]
     gaps, waiting = [max(g for g, _ in row) for row in found], [sum(w for _, w in row) for row in found]
     order = _order(DISCOUNTS, gaps)
@@ -67,7 +67,7 @@ def indexable_verdict(grids: dict[str, Any]) -> Verdict:
     loss, free = max(g["worst_loss"] for g in grids.values()), min(g["free_share"] for g in grids.values())
     checked = max(g["worst_rise"] for g in grids.values()) <= 1e-9
     return Verdict(
-        "Jobs are indexable: more wait and nobody takes more cores when the price rises",
+        "Jobs are indexable: more wait and none takes more cores when the price rises",
         bool(falling == passive == steps and checked and loss < 1e-9 and free > 1.0 - 1e-9),
         f"{steps} steps of the price for {len(grids)} speedups: actions fall at {falling / steps:.2%}, who "
         f"waits goes on waiting at {passive / steps:.2%}; no action is beaten by more than {loss:.1g}",

@@ -36,7 +36,7 @@ __all__ = ["CHOICES", "cells", "findings"]
 CHOICES = {
     "n": "powers of 2 from 16 to 256 (full: 512); policies that look at counts alone also up to 4096",
     "load": "0.25, as in the paper's figures",
-    "run length": "at least 30 jobs a core; slow policies have the shorter runs, and wider intervals",
+    "run length": "at least 30 jobs per core; slow policies have the shorter runs, and wider intervals",
     "FW-CAM": "β = 0.8",
     "KNEE": "α = 0.02 mean sizes (0.008) at every n; the sweep shows others",
     "LPF": "κ of a class is the width at which cores are half used, s(κ) = κ/2; the sweep shows others",

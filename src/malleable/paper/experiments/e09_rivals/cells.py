@@ -50,7 +50,7 @@ JOBS = {
         "pollux": 40_000, "sia": 100_000,
     },
 }  # fmt: skip
-"""Jobs of a simulation, at least 30 a core; HELL is unstable, so long runs tell nothing new."""
+"""Jobs of a simulation, at least 30 per core; HELL is unstable, so long runs tell nothing new."""
 CORES = {"quick": (16, 64), "normal": (16, 32, 64, 128, 256), "full": (16, 32, 64, 128, 256, 512)}
 MORE_CORES = {"quick": (), "normal": (1024, 4096), "full": (1024, 4096, 16384)}
 """Numbers of cores for policies that look at counts alone, which are fast."""

@@ -47,7 +47,7 @@ def findings(effort: Effort, values: Values) -> Findings:
         source="beyond the paper",
         statement=(
             "WHAM's cost tends to the lower bound V* on many cores. On few cores V* is out of reach for "
-            "everybody, so the distance from V* does not tell how good a policy is. With Poisson arrivals "
+            "every policy, so the distance from V* does not tell how good a policy is. With Poisson arrivals "
             "and exponential sizes the best policy that is blind to sizes can be computed (a Markov decision "
             "process), and the distance from it can be measured. Where does WHAM lose, and how much?"
         ),
@@ -70,7 +70,7 @@ def findings(effort: Effort, values: Values) -> Findings:
                 "one, and may cost less than the optimum."
             ),
             (
-                "WHAM gives short and long jobs of one speedup the same cores as long as everybody has one. "
+                "WHAM gives short and long jobs of one speedup the same cores as long as each job has one. "
                 "The optimum gives the short ones more: they leave sooner and free their cores. On very many "
                 "cores the difference vanishes."
             ),

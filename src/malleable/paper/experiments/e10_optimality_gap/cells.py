@@ -7,7 +7,7 @@ from typing import Any
 from malleable import catalog
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.e10_optimality_gap.optimality import choices, gaps, short_and_long
-from malleable.paper.experiments.shared.exponential import exponential
+from malleable.paper.experiments.shared.exponential_sizes import exponential
 from malleable.paper.simulation_cells import compared
 
 WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {

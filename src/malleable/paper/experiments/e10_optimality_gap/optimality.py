@@ -10,7 +10,7 @@ from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.decision_process import evaluate
-from malleable.theory.optimal import Optimum, optimum
+from malleable.theory.optimal_policy import Optimum, optimum
 from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:

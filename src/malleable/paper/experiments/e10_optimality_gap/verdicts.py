@@ -29,7 +29,7 @@ CLOSE = 0.01
 
 
 def sandwich(points: list[Point]) -> Verdict:
-    """V* below the optimum, the optimum below everybody."""
+    """V* below the optimum, the optimum below every policy."""
     below = [p.value["real"]["low"] / p.value["bound"] for p in points]
     above = [gap for p in points for policy in POLICIES if not isnan(gap := p.gap(policy))]
     return Verdict(
@@ -101,7 +101,7 @@ def best_rule(points: list[Point]) -> Verdict:
 
 
 def favours_short(value: Any) -> Verdict:
-    """What the optimum does where WHAM, while everybody can have a core, does not look at sizes."""
+    """What the optimum does where WHAM, while every job can have a core, does not look at sizes."""
     statement = (
         "With short and long jobs present the optimum never gives the short ones fewer cores than WHAM"
     )

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CHOICES", "cells", "findings"]
 SMALL, BUSY = 16, (0.5, 0.7, 0.8)
-"""Up to so many cores, and at these loads, the gain on the four-class mix is to be seen."""
+"""Up to this many cores, and at these loads, the gain on the four-class mix is to be seen."""
 
 CHOICES = {
     "α by the rule": "1/α = 1/γ + W/(n − Σ load): see the policy",

@@ -13,7 +13,7 @@ import numpy as np
 from malleable.model import Workload
 from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
 from malleable.policies.wham_discounted import WhamDiscounted
-from malleable.theory.optimal import optimum
+from malleable.theory.optimal_policy import optimum
 
 HELD_OUT = 40_000
 """First seed of the random workloads."""
@@ -102,6 +102,6 @@ def best_blind(workload: Any, cores: int, load: float) -> dict[str, Any]:
 
 
 def discounts(workload: Any, cores: int, loads: list[float]) -> list[float]:
-    """α by the rule while nobody waits, at each load."""
+    """α by the rule while no job waits, at each load."""
     made = Workload.from_dict(workload)
     return [WhamDiscounted().outlook(made.at(cores, load), cores).discount for load in loads]

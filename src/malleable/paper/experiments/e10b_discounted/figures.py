@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def gains_table(name: str, title: str, gains: Iterable[Gain]) -> Table:
-    """One row a setting, with 99 % intervals one by one."""
+    """One row per setting, with 99 % intervals one by one."""
     rows = []
     for one in gains:
         found = one.at(LEVEL)
@@ -66,7 +66,7 @@ def alpha_figure(effort: Effort, values: Values) -> Figure:
         f"Gain over the discount, four classes, n = {MAP_CORES}",
         "Cost relative to WHAM's on the same jobs; below 0 is cheaper (95 %). First: Whittle's policy, which "
         "expects cores to be free after the discount. Second: only the premium over the long-run price is "
-        "discounted, at a fixed α. Single points are the rule, drawn at its α while nobody waits; in a queue "
+        "discounted, at a fixed α. Single points are the rule, drawn at its α while no job waits; in a queue "
         "it is lower. What lies above the frame is cut off.",
         tuple(panels),
     )

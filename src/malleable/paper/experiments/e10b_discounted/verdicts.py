@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from malleable.statistics.intervals import Estimate
 
 NEGLIGIBLE = 5e-4
-"""A loss that nobody would notice; runs that are long enough tell any difference from 0."""
+"""A loss too small to notice; runs that are long enough tell any difference from 0."""
 
 
 def together(gains: Sequence[Gain]) -> list[Estimate]:

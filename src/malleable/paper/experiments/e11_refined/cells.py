@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.e11_refined.exact_and_refined import both, predicted
-from malleable.paper.experiments.shared.exponential import exponential
+from malleable.paper.experiments.shared.exponential_sizes import exponential
 from malleable.paper.simulation_cells import compared, effort_arguments
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ def findings(effort: Effort, values: Values) -> Findings:
             "The paper's figures show one workload at one load, with Poisson arrivals, phase-type sizes and "
             "exactly known speedups. Here each of these is changed in turn: loads from nearly idle to nearly "
             "full, regular and bursty arrivals, heavy-tailed sizes, speedups that WHAM gets wrong, whole "
-            "cores only, and jobs whose sizes nobody knows. All costs are compared on the same jobs."
+            "cores only, and jobs of unknown size. All costs are compared on the same jobs."
         ),
         figures=(
             loads_figure(loads_of(effort), values),

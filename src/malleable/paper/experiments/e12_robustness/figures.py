@@ -74,7 +74,7 @@ def settings_figure(pairs: list[tuple[str, Any]]) -> Figure:
 
 
 def small_figure(small: list[Small]) -> Figure:
-    """WHAM in trouble over WHAM without, one panel a kind."""
+    """WHAM in trouble over WHAM without, one panel per kind."""
     panels = []
     titles = {"wrong": "wrong speedups", "whole": "whole cores", "unknown": "unknown sizes"}
     for i, (kind, title) in enumerate(titles.items()):

@@ -34,12 +34,12 @@ CHOICES = {
     "setting": f"{CORES} cores, loads {' and '.join(map(str, LOADS))}, the paper's workload",
     "slowdown": "response time over size: 1 is a job alone on one core, less than 1 is faster than that",
     "intervals": "from the scatter of the percentiles over batches of jobs; the first batch is left out",
-    "percentiles": "from histograms with 64 bins an octave, interpolated: off by at most 1.6 %",
+    "percentiles": "from histograms with 64 bins per octave, interpolated: off by at most 1.6 %",
     "FW-CAM": (
         "β = 0.8 at load 0.25; at load 0.8 that has no plan on 64 cores, so it is the repaired form (at "
-        "least one slot a class, no core idle) with β = 0.6"
+        "least one slot per class, no core idle) with β = 0.6"
     ),
-    "run length": "at least 30 jobs a core; fewer for slow policies, and where jobs pile up",
+    "run length": "at least 30 jobs per core; fewer for slow policies, and where jobs pile up",
 }
 
 
@@ -70,7 +70,7 @@ def findings(effort: Effort, values: Values) -> Findings:
             ),
             (
                 "FW-CAM's long tails are waits for a slot: on few cores a class has few slots, and none is "
-                "lent to another. With one core each the slowdown is 1 as long as nobody waits."
+                "lent to another. With one core each the slowdown is 1 as long as no job waits."
             ),
             _few_jobs(effort),
         ),

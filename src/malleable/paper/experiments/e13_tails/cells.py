@@ -58,7 +58,7 @@ SEED = 13
 
 
 def cells(effort: Effort) -> list[Cell]:
-    """One cell a policy and load, with WHAM on the same jobs."""
+    """One cell per policy and load, with WHAM on the same jobs."""
     made = []
     for load in LOADS:
         for policy in QUICK if effort.quick else POLICIES:

@@ -83,7 +83,7 @@ def _batched(policy: str, workload: Workload, cores: int, jobs: int, batches: in
 
 
 def _percentiles(histogram: FloatArray) -> FloatArray:
-    """Percentiles of each class; NaN for one of which nobody left."""
+    """Percentiles of each class; NaN for a class of which no job left."""
     levels = np.array(LEVELS)
     return np.array(
         [quantiles(row, levels) if row.any() else np.full(len(levels), np.nan) for row in histogram]

@@ -22,7 +22,7 @@ from malleable.simulation import program
 from malleable.sources import stream
 from malleable.statistics.intervals import Basis, Estimate, fit
 from malleable.theory.fluid import Fluid, price_gradients
-from malleable.theory.refined import fluctuations
+from malleable.theory.refined_mean_field import fluctuations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

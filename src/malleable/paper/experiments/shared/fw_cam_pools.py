@@ -2,7 +2,7 @@
 
 Every class is a queue of its own: Erlang C for exponential sizes, M/PH/c for phase-type ones. The work of
 M/PH/c grows with the fourth power of the slots, so beyond `most_slots` it is left out, except where Erlang C
-says that nobody waits: far below capacity the number of jobs in service is Poisson whatever the sizes, and
+says that no job waits: far below capacity the number of jobs in service is Poisson whatever the sizes, and
 if one exponential job in ten million waits, hardly any other does, and costs keep their first six digits.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from malleable.model import JobClass, Workload
     from malleable.theory.fw_cam import Pool
 
-NOBODY = 1e-7
+NO_WAITING = 1e-7
 """Erlang C below which waiting counts as none."""
 MOST_EXPONENTIAL = 2_000_000
 """Slots up to which Erlang C is summed."""
@@ -105,7 +105,7 @@ def _waiting(
         means = mmc(job_class.arrivals.rate, job_class.size.mean / speed, slots)
     elif slots <= most_slots:
         means = mgc_response_time(job_class.arrivals.rate, job_class.size, slots, speed)
-    elif erlang_c(slots, busy) <= NOBODY:
+    elif erlang_c(slots, busy) <= NO_WAITING:
         return 0.0, 0.0
     else:
         return None, None

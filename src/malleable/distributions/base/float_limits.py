@@ -1,4 +1,4 @@
-"""Small numerical habits that several families share."""
+"""Powers, exponentials and samples at the limits of floats, which several families share."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from malleable.contracts import Policy
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.theory.fluid import Fluid
-from malleable.theory.refined import fluctuations, noise, refine
+from malleable.theory.refined_mean_field import fluctuations, noise, refine
 from support.fluid_cases import situations
 
 BASE = 112 / 15

@@ -1,4 +1,4 @@
-"""The optimal policy against brute force, closed forms, proven optima, value iteration and other solvers."""
+"""The optimal policy against brute force, closed forms, proven optima and value iteration."""
 
 from __future__ import annotations
 
@@ -6,180 +6,15 @@ import itertools
 
 import numpy as np
 import pytest
-from test_markov_chain import dense
 
-from malleable.contracts import Policy, Speedup
+from malleable.contracts import Policy
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import Workload, paper_workload
 from malleable.theory.class_speeds import class_speeds
-from malleable.theory.core_division import RealCores, WholeCores, most_speed
 from malleable.theory.decision_process import Process, evaluate
-from malleable.theory.markov_chain import Lattice, solve
-from malleable.theory.optimal import optimum
+from malleable.theory.optimal_policy import optimum
 from malleable.theory.relaxed import bound
-
-POWER = {"kind": "power", "exponent": 0.5}
-AMDAHL = {"kind": "amdahl", "sequential": 0.2}
-BUMPY = {"kind": "table", "cores": [1, 2, 3, 4], "speedup": [1.0, 1.2, 2.6, 2.8]}
-
-
-def exponential(mean):
-    return {"kind": "exponential", "mean": mean}
-
-
-def workload(*classes):
-    """Classes given as (rate, size, speedup, holding cost)."""
-    rows = [
-        {"arrivals": {"kind": "poisson", "rate": r}, "size": x, "speedup": s, "holding_cost": c}
-        for r, x, s, c in classes
-    ]
-    return Workload.from_dict({"name": "test", "classes": rows})
-
-
-SHORT_AND_LONG = workload(
-    (10.0, exponential(0.1), {"kind": "power", "exponent": 0.8}, 1.0),
-    (1.0, exponential(1.0), {"kind": "power", "exponent": 0.8}, 1.0),
-)
-
-
-def paper_exponential(classes=3):
-    """The paper's classes with exponential sizes of the same means."""
-    rows = paper_workload().to_dict()["classes"][:classes]
-    for row, mean in zip(rows, (1 / 5, 5 / 9, 1 / 3), strict=False):
-        row["size"] = exponential(mean)
-    return Workload.from_dict({"name": "exponential", "classes": rows})
-
-
-def phases(made):
-    return [job_class.size.phase_type() for job_class in made.classes]
-
-
-# --- dividing the cores ----------------------------------------------------------------------------------
-
-
-def divisions(counts, cores):
-    """Every way to give whole cores to every single job, as lists of widths, part after part."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    for widths in itertools.product(range(cores + 1), repeat=len(owner)):
-        if sum(widths) <= cores:
-            yield owner, np.array(widths, dtype=float)
-
-
-@pytest.mark.parametrize("kinds", [(POWER, AMDAHL), (BUMPY, POWER), ({"kind": "rooftop", "cores": 3}, BUMPY)])
-def test_whole_cores_beat_every_division(kinds):
-    """In every small state the convolution finds the best of all divisions, concave speedups or not."""
-    rng = np.random.default_rng(1)
-    cores, speedups = 4, [Speedup.of(kind) for kind in kinds]
-    states = Lattice(2, 4).states
-    gains = rng.normal(0.5, 1.0, states.shape)
-    found = WholeCores(speedups, states, cores).best(gains)
-    assert (found.cores.sum(axis=1) <= cores).all()
-    for state, gain, speeds in zip(states, gains, found.speeds, strict=True):
-        best = max(
-            sum(gain[p] * float(speedups[p](k)) for p, k in zip(owner, widths, strict=True))
-            for owner, widths in divisions(state, cores)
-        )
-        assert gain @ speeds == pytest.approx(best, abs=1e-12)
-
-
-def test_most_speed_is_a_balanced_split_for_concave_speedups():
-    """Five jobs on 17 cores: two on four, three on three; and a job without a core does nothing."""
-    s = Speedup.of(POWER)
-    table = most_speed(s, 5, 17)
-    assert table[5, 17] == pytest.approx(2 * np.sqrt(4) + 3 * np.sqrt(3))
-    assert table[5, 3] == 3.0
-    assert table[0].max() == 0.0
-
-
-def test_whole_cores_that_do_not_help_are_not_given():
-    """A lone rooftop job takes its κ, although more would do no harm."""
-    states = np.array([[1, 0], [1, 1]])
-    speedups = [Speedup.of({"kind": "rooftop", "cores": 2}), Speedup.of({"kind": "rooftop", "cores": 1})]
-    found = WholeCores(speedups, states, 6).best(np.ones((2, 2)))
-    assert found.cores.tolist() == [[2.0, 0.0], [2.0, 1.0]]
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [(POWER, AMDAHL), ({"kind": "rooftop", "cores": 3}, POWER), ({"kind": "rooftop", "cores": 1},) * 2],
-)
-def test_real_cores_beat_a_fine_grid(kinds):
-    """No division between two parts on a fine grid beats the price, and no core is given twice."""
-    rng = np.random.default_rng(2)
-    cores, speedups = 7.0, [Speedup.of(kind) for kind in kinds]
-    states = Lattice(2, 12).states
-    gains = rng.uniform(-0.3, 1.0, states.shape)
-    found = RealCores(speedups, states, cores).best(gains)
-    assert (found.cores.sum(axis=1) <= cores * (1.0 + 1e-12)).all()
-    grid = np.linspace(0.0, cores, 2001)
-    for state, gain, speeds in zip(states, gains, found.speeds, strict=True):
-        total = [
-            n * np.asarray(s(a / max(n, 1)))
-            for n, s, a in zip(state, speedups, (grid, cores - grid), strict=True)
-        ]
-        worth = np.maximum(gain[0], 0.0) * total[0] + np.maximum(gain[1], 0.0) * total[1]
-        assert worth.max() - 1e-9 <= gain @ speeds <= worth.max() + 2e-3
-
-
-# --- a policy's cost -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["wham", "wham-integer", "greedy", "equi"])
-@pytest.mark.parametrize("load", [0.5, 1.5])
-def test_three_solvers_agree(name, load):
-    """LU, the sweeps of `theory.markov_chain`, and a dense solve of a chain built state by state."""
-    made = paper_exponential().at(3, load)
-    speeds = class_speeds(Policy.of(name), made, 3)
-    mine = evaluate(made, 3, speeds, 5, lost="free")
-    chain = solve(made.rates, phases(made), speeds, 5)
-    jobs, levels = dense(made.rates, phases(made), speeds, 5)
-    assert mine.cost == pytest.approx(chain.cost(made.holding_costs), rel=1e-10)
-    assert mine.jobs == pytest.approx(jobs, rel=1e-9)
-    assert mine.mass_at_limit == pytest.approx(levels[-1], rel=1e-9)
-
-
-def test_phases_agree_with_the_exact_chain():
-    """Hyperexponential sizes of the paper: the cost that `theory.markov_chain` and MODEL.md §6 have."""
-    made = paper_workload(16)
-    speeds = class_speeds(Policy.of("wham"), made, 16)
-    chain = solve(made.rates, phases(made), speeds, 12)
-    mine = evaluate(made, 16, speeds, 12, lost="free")
-    assert mine.cost == pytest.approx(chain.cost(made.holding_costs), rel=1e-10)
-    assert evaluate(made, 16, speeds, 14).cost == pytest.approx(0.2400331, rel=3e-4)
-
-
-@pytest.mark.parametrize(
-    ("name", "cost"),
-    [("wham", 0.2400331), ("greedy", 0.2414230), ("equi", 0.2440912), ("wham-integer", 0.2402367)],
-)
-def test_class_speeds_give_the_known_costs(name, cost):
-    """The policies' own rules, put into the exact chain, cost what MODEL.md §6 says on 16 cores."""
-    made = paper_workload(16)
-    chain = solve(made.rates, phases(made), class_speeds(Policy.of(name), made, 16), 20)
-    assert chain.cost(made.holding_costs) == pytest.approx(cost, abs=2e-7)
-
-
-def test_class_speeds_in_overload():
-    """With more jobs than cores WHAM serves the highest c/E[X] first, EQUI and GREEDY share."""
-    made = paper_exponential(2)
-    counts = np.array([[2.0, 4.0], [5.0, 1.0], [4.0, 0.0]])
-    by_index = class_speeds(Policy.of("wham"), made, 4)(counts)
-    assert by_index.tolist() == [[1.0, 0.5], [0.8, 0.0], [1.0, 0.0]]
-    for name in ("equi", "greedy"):
-        assert class_speeds(Policy.of(name), made, 4)(counts)[0] == pytest.approx([4 / 6, 4 / 6])
-
-
-def test_rules_that_need_more_than_counts_are_refused():
-    """Pools, orders by size, and ties between classes that only arrivals break are not in the counts."""
-    for name in ("fw-cam:beta=0.8", "srpt", "hesrpt"):
-        with pytest.raises(UnsupportedError):
-            class_speeds(Policy.of(name), paper_workload(64), 64)
-    alike = workload((1.0, exponential(1.0), POWER, 1.0), (1.0, exponential(1.0), AMDAHL, 1.0))
-    speeds = class_speeds(Policy.of("wham-integer"), alike, 3)
-    assert speeds(np.array([[1.0, 1.0]])) == pytest.approx(np.array([[1.0, 1 / 0.6]]))
-    with pytest.raises(UnsupportedError, match="order of arrival"):
-        speeds(np.array([[2.0, 2.0]]))
-
+from support.chains import AMDAHL, BUMPY, POWER, SHORT_AND_LONG, exponential, paper_exponential, workload
 
 # --- the optimum -----------------------------------------------------------------------------------------
 
@@ -276,7 +111,7 @@ def test_value_iteration_on_the_uniformised_chain():
     ],
     ids=["two", "three", "short-and-long", "paper"],
 )
-def test_nobody_beats_the_optimum(made, cores, limit, lost):
+def test_no_rule_beats_the_optimum(made, cores, limit, lost):
     """Every class rule costs at least the optimum on the same truncated chain, and whole cores cost more."""
     real = optimum(made, cores, limit, widths="real", lost=lost)
     whole = optimum(made, cores, limit, lost=lost)

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from malleable.engine.enforcement import blame_policy
-from malleable.engine.engines import start_run
 from malleable.results import Result, Status, summarise
+from malleable.simulation.engine_choice import start_run
 from malleable.simulation.program import program
 from malleable.statistics import reached
 

@@ -96,7 +96,7 @@ class Optimum:
         return ""
 
     def cores_at(self, *state: int) -> FloatArray:
-        """The cores of each part when so many jobs of each part are present."""
+        """The cores of each part when this many jobs of each part are present."""
         vector = np.asarray(state, dtype=np.int64)
         if vector.shape != self.owner.shape or vector.min() < 0 or vector.sum() > self.limit:
             parts = len(self.owner)

@@ -1,0 +1,120 @@
+"""Long runs: Ctrl-C keeps what was done, a terminal shows a bar, and Ray gives the same numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.cli_checks import as_json, assert_one_line
+from support.cli_runs import MODERATE, steady
+from support.shell import environment, malleable, shown_on_terminal
+
+pytestmark = pytest.mark.usefixtures("with_policies")
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------
+
+LONG = ("paper", "--cores", "64", "--load", "0.25", "--jobs", "5e8")
+
+
+def listen() -> None:
+    """Have the child hear Ctrl-C even if the tests themselves were started in the background, deaf to it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def interrupted(*arguments: str) -> tuple[int, str, str]:
+    """Start a long command, press Ctrl-C when it has been running for a while, return what it left."""
+    command = [Path(sys.executable).parent / "malleable", *arguments]
+    # On a busy machine it may not have got anywhere yet; then it is given longer.
+    for seconds in (6.0, 20.0, 40.0):
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(),
+            preexec_fn=listen,  # noqa: PLW1509 - nothing else runs in the child before exec
+        )
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=100)
+        finally:
+            process.kill()
+        if out:
+            break
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
+def test_interrupted_simulation(spread):
+    """Ctrl-C prints what was done so far, marked as interrupted, and exits with 130."""
+    status, out, err = interrupted("simulate", *LONG, *spread, "--json")
+    assert status == 130, err
+    document = json.loads(out)
+    assert document["status"] == "interrupted"
+    assert 0 < document["jobs"] < 8_000_000_000
+    assert document["cost"]["mean"] > document["bound"]
+    assert err.startswith("interrupted")
+    assert "Traceback" not in err
+
+
+def test_interrupted_comparison():
+    status, out, err = interrupted("compare", *LONG, "--policies", "wham,equi")
+    assert status == 130, err
+    assert "[interrupted]" in out
+    assert "Traceback" not in err
+
+
+# --- progress ---------------------------------------------------------------------------------------------
+
+
+def on_terminal(*arguments: str) -> str:
+    """What a command shows on stderr when that is a terminal."""
+    command = [Path(sys.executable).parent / "malleable", *arguments]
+    there = {**environment(), "TERM": "xterm"}
+    return shown_on_terminal(
+        lambda stderr: subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=there)
+    )
+
+
+@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
+def test_progress_bar(spread):
+    """On a terminal there is a bar with the share done, the rate and the time left; before, a word."""
+    shown = on_terminal("simulate", "paper", "-n", "64", "--load", "0.25", "--jobs", "2e7", *spread)
+    assert "first use compiles" in shown
+    assert re.search(r"\d+%", shown)
+    assert re.search(r"[\d.]+ [Mk] jobs/s", shown)
+    assert re.search(r"\d:\d\d:\d\d", shown)
+
+
+# --- Ray --------------------------------------------------------------------------------------------------
+
+
+def test_ray_gives_the_same_numbers():
+    """A Ray cluster gives the same results as this machine; policies in files travel with the tasks."""
+    arguments = ("compare", *MODERATE, "--policies", "wham,mine.py:equal")
+    done = subprocess.run(
+        [Path(sys.executable).parent / "malleable", *arguments, "--ray", "local", "--json"],
+        capture_output=True,
+        encoding="utf-8",
+        env={**environment(), "RAY_USAGE_STATS_ENABLED": "0"},
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    here = as_json(*arguments)
+    there = json.loads(done.stdout)
+    assert there["differences"] == here["differences"]
+    assert [steady(r) for r in there["results"]] == [steady(r) for r in here["results"]]
+
+
+def test_no_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert_one_line(malleable("simulate", *MODERATE, "--ray", "auto"), "needs ray", "malleable[ray]")
