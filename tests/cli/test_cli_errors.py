@@ -82,7 +82,7 @@ BAD_JOBS = {
     "negative weight": ("id,class,remaining,weight\na,class-1,1,-1\n", ["job 'a'", "'weight'"]),
     "NaN age": ("id,class,remaining,age\na,class-1,1,nan\n", ["job 'a'", "'age'"]),
     "duplicate ids": ("id,class,remaining\na,class-1,1\na,class-2,1\n", ["'a'", "twice"]),
-    "unknown column": ("id,class,remaining,size\na,class-1,1,2\n", ["'size'"]),
+    "unknown column": ("id,class,remaining,speed\na,class-1,1,2\n", ["'speed'"]),
     "missing column": ("id,class\na,class-1\n", ["'remaining'"]),
     "too many fields": ("id,class,remaining\na,class-1,1,2,3\n", ["line 2"]),
     "one column twice": ("id,class,id,remaining\na,class-1,b,1\n", ["twice"]),

@@ -277,7 +277,7 @@ def test_widths_and_areas():
         sums, (duration, used, overload, events) = runner.collect()
         response = runner.log - one.jobs.times
         by_class = np.bincount(one.jobs.classes, response, minlength=len(one.workload.classes))
-        departed, total, _, arrived, work, area = sums
+        departed, total, _, arrived, work, area, _ = sums
         np.testing.assert_allclose(total, by_class, rtol=1e-9)
         np.testing.assert_allclose(area, by_class, rtol=1e-9)
         np.testing.assert_allclose(runner.widths.sum(axis=1), work, rtol=1e-9)

@@ -38,7 +38,7 @@ def written(folder, name, text):
 
 
 def rule_text(head, share):
-    return f"{head}\n\ndef rule(jobs, cores, table, out):{SHARE.format(share=share)}"
+    return f"{head}\n\ndef rule(jobs, cores, table, out):{SHARE.format(share=share)}\n\nrule.sharing = True\n"
 
 
 class TestFreshCode:
@@ -98,6 +98,7 @@ class TestFreshCode:
                 for j in range(len(out)):
                     out[j] = share(cores) / len(out)
 
+            rule.sharing = True
             return rule
 
         for factor in (1.0, 0.5):
@@ -112,6 +113,7 @@ class TestFreshCode:
             for j in range(len(out)):
                 out[j] = cores / len(out)
 
+        rule.sharing = True
         assert cost(rule) == cost("equi")
 
 

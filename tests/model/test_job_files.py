@@ -163,7 +163,7 @@ def test_other_delimiters(mark):
         ("id;class;remaining\na;class-1;0,5\n", "got '0,5'.*decimals with a point"),
         ("a,class-1,0.5\nb,class-1,0.5\n", "no header.*give a header"),
         ("id class remaining\na class-1 1\n", "no header"),
-        ("id,class,size\n", "unknown column 'size'"),
+        ("id,class,speed\n", "unknown column 'speed'"),
         ("id,class\n", "no column 'remaining'"),
     ],
 )

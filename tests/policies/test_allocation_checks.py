@@ -49,6 +49,7 @@ class Asked(Policy):
     """A policy that has only `allocate`, and proposes whatever it was made with."""
 
     propose: Any
+    sharing = True
 
     def allocate(self, jobs, cores, *, integer=False):  # noqa: ARG002
         return Allocation(self.propose(len(jobs), cores), None)
@@ -62,6 +63,7 @@ def returning(propose):
     def mine(jobs, cores):
         return propose(len(jobs), cores)
 
+    mine.sharing = True
     return mine
 
 
@@ -188,7 +190,7 @@ def test_rounding_is_not_over_allocation():
 
 
 IDLE = {
-    *("fcfs", "srpt"),
+    *("easy", "fcfs", "srpt"),
     *("fixed_width", "fw_cam", "fw_cam_repaired"),
     *("knee", "elastic_first", "inelastic_first", "lpf"),
 }

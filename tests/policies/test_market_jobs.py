@@ -301,7 +301,7 @@ def test_a_finished_job_on_whole_cores(kind, remaining):
     workload = workload_of({"kind": "power", "exponent": 0.9}, {"kind": "amdahl", "sequential": 0.2})
     jobs = Jobs.of(workload, [1, 0, 1, 0], [1.0, remaining, 2.0, 3.0], age=[3.0, 2.0, 1.0, 0.0])
     assert policy.allocate(jobs, 8, integer=True).cores.tolist() == [0.0, 8.0, 0.0, 0.0]
-    rule, table = policy.decision(workload, 8.0, integer=True)
+    rule, table, *_ = policy.decision(workload, 8.0, integer=True)
     assert run(compiled(rule, JOB_RULE), table.copy(), jobs, 8.0).tolist() == [0.0, 8.0, 0.0, 0.0]
 
 
@@ -309,6 +309,6 @@ def test_more_whole_cores_wanted_than_integers_count():
     """A job that would take 10^29 cores at the value of another has all there are, compiled too."""
     workload = workload_of(*[{"kind": "power", "exponent": 0.97}] * 2, costs=(1.0, 8.0), means=(1.0, 1.0))
     jobs = Jobs.of(workload, [0, 1], [1.0, 1.0])
-    rule, table = Greedy("c").decision(workload, 6.0, integer=True)
+    rule, table, *_ = Greedy("c").decision(workload, 6.0, integer=True)
     for function in (rule, compiled(rule, JOB_RULE)):
         assert run(function, table.copy(), jobs, 6.0).tolist() == [0.0, 6.0]

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from malleable.contracts import Policy
 from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.engine.rule_interface import AGE, HELD
+from malleable.model import Workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import Timing, job_rows
+from malleable.policies.base.job_rule import job_rows
 from malleable.policies.pollux import Pollux, fill_by_price
 from malleable.policies.sia import Sia
 from support import strategies as gen
@@ -74,7 +75,7 @@ def test_pollux_by_price_is_close():
         rows = job_rows(jobs, jobs.class_index)
         fill_by_price(rows, 64, policy.prepare(PAPER, 64.0), out)
         assert out.sum() <= 64
-        delta = policy.timing(PAPER).pause
+        delta = policy.restarts(PAPER, 64)[0]
         speedups = [PAPER.speedups[i] for i in jobs.class_index[jobs.order]]
         goals = [
             pollux_goal(speedups, widths, rows[:, HELD], rows[:, AGE], delta, 64)
@@ -130,8 +131,18 @@ def test_large_instances_go_by_price(name):
 
 
 def test_timing():
-    """Periods and pauses are in the workload's own time unless given, and none for the other rules."""
+    """Periods are in the workload's own time unless given, and none for the other rules."""
     mean = PAPER.total_load / PAPER.total_rate
-    assert Policy.of("pollux").timing(PAPER) == pytest.approx((0.01 * mean, 0.005 * mean))
-    assert Policy.of("sia:period=60,restart=30").timing(PAPER) == Timing(60.0, 30.0)
-    assert Policy.of("hell").timing(PAPER) == Timing(0.0, 0.0)
+    assert Policy.of("pollux").period_on(PAPER) == pytest.approx(0.01 * mean)
+    assert Policy.of("sia:period=60,restart=30").period_on(PAPER) == 60.0
+    assert Policy.of("hell").period_on(PAPER) == 0.0
+
+
+def test_restarts_are_those_of_the_classes():
+    """A policy reckons with the pause that a class has after a resize, unless it is told another."""
+    document = PAPER.to_dict()
+    document["classes"][1]["resize"] = {"pause": 0.25}
+    paused = Workload.from_dict(document)
+    assert Policy.of("pollux").restarts(PAPER, 8) == [0.0, 0.0, 0.0]
+    assert Policy.of("pollux").restarts(paused, 8) == [0.0, 0.25, 0.0]
+    assert Policy.of("sia:restart=2").restarts(paused, 8) == [2.0, 2.0, 2.0]

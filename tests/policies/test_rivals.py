@@ -21,7 +21,7 @@ from malleable.model import Workload
 from malleable.model.jobs import Jobs
 from malleable.policies.base.class_priority import parallelism
 from malleable.policies.base.function_policy import Function
-from malleable.policies.base.job_rule import JobRule, Timing, job_rows
+from malleable.policies.base.job_rule import JobRule, job_rows
 from malleable.policies.fixed_width import FixedWidth
 from malleable.policies.hesrpt import Hesrpt
 from malleable.policies.knee import Knee
@@ -233,5 +233,5 @@ def test_policy_from_a_file(tmp_path):
         "    period = 2.0\n"
     )
     policy = Policy.of(f"{file}:Last")
-    assert policy.timing(PAPER) == Timing(2.0, 0.0)
+    assert policy.period_on(PAPER) == 2.0
     assert cores_of(policy, Jobs.of(PAPER, [0, 1], [1.0, 1.0], age=[1.0, 2.0]), 4).tolist() == [4.0, 0.0]

@@ -171,7 +171,7 @@ def test_class_rules_that_break_the_rules(rule, words):
     with pytest.raises(PolicyError, match=words) as caught:
         departures(PAPER, 8, made, jobs, interpreted=True)
     assert "class-2" in caught.value.sentence
-    assert "cores a job" in caught.value.sentence
+    assert "cores per job" in caught.value.sentence
 
 
 def test_a_policy_that_serves_no_job():

@@ -76,7 +76,7 @@ def test_jobs_do_not_depend_on_who_takes_how_many(workload):
 def test_rates_shares_and_sizes(workload):
     """Arrival rates, class shares and mean sizes lie within four standard errors of what they should be."""
     count = 200_000
-    times, classes, sizes = taken(stream(workload, 9), count)
+    times, classes, sizes, _ = taken(stream(workload, 9), count)
     assert (np.diff(times) >= 0.0).all()
     assert times[0] >= 0.0
     assert sizes.min() > 0.0

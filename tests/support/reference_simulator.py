@@ -210,7 +210,7 @@ class Simulator:
         return None if allowed is None else [float(k) for k in allowed]
 
     def legal(self, jobs, wishes, free):
-        """The wishes where they are allowed; else the nearest allowed widths, spare cores to those who wait."""
+        """The wishes if they are allowed; else the nearest allowed widths, spare cores to those who wait."""
         for latest in range(len(wishes) - 1, -1, -1):
             if sum(wishes) > free + 1e-9:
                 wishes[latest] = 0.0
@@ -227,7 +227,7 @@ class Simulator:
 
         @functools.cache
         def best(last, room):
-            """Least distance of jobs 0..last within `room` cores, and the width of the last, narrow if tied."""
+            """Least distance of jobs 0..last within `room` cores, and the last one's width (narrow if tied)."""
             if last < 0:
                 return 0.0, 0.0
             job, wish = bound[last]

@@ -19,7 +19,7 @@ from support import strategies as gen
 from support.shell import malleable
 
 ANY = ("power", "linear_power", "amdahl", "usl", "table")
-WHOLE_CORES = {"fcfs", "hell", "knee", "pollux", "sia", "srpt", "wham_integer"}
+WHOLE_CORES = {"easy", "fcfs", "hell", "knee", "pollux", "sia", "srpt", "wham_integer"}
 
 
 def root(rate=0.25):

@@ -193,10 +193,11 @@ def _by_columns(workload: Workload, columns: Mapping[str, Sequence[str]]) -> _St
     classes = np.fromiter(map(positions.get, texts["class"], repeat(-1)), np.intp, size)
     if not (all(texts["id"]) and all(texts["remaining"]) and (classes >= 0).all()):
         return None
-    numbers = {name: np.zeros(size) for name in NUMBERS} | {"weight": workload.holding_costs[classes]}
+    numbers = {name: np.zeros(size) for name in NUMBERS if name in texts}
+    numbers["weight"] = workload.holding_costs[classes]
     try:
-        for name in NUMBERS:
-            _fill(numbers[name], texts.get(name, []))
+        for name, column in numbers.items():
+            _fill(column, texts.get(name, []))
     except ValueError:
         return None
     if not all(in_range(name, column).all() for name, column in numbers.items()):
@@ -241,16 +242,17 @@ def _joined(workload: Workload, parts: list[_Stretch]) -> Jobs:
     """One set of jobs of all stretches."""
     if not parts:
         return Jobs.of(workload, [], [])
-    numbers = {name: np.concatenate([part.numbers[name] for part in parts]) for name in NUMBERS}
+    given = parts[0].numbers
+    numbers = {name: np.concatenate([part.numbers[name] for part in parts]) for name in given}
     return Jobs.of(
         workload,
         np.concatenate([part.classes for part in parts]),
         numbers["remaining"],
         weight=numbers["weight"] if any(part.weighted for part in parts) else None,
-        age=numbers["age"],
-        held=numbers["cores"],
-        size=numbers["size"],
-        restarts=numbers["restarts"],
+        age=numbers.get("age"),
+        held=numbers.get("cores"),
+        size=numbers.get("size"),
+        restarts=numbers.get("restarts"),
         ids=list(chain.from_iterable(part.ids for part in parts)),
         limits=_joined_limits(parts),
     )

@@ -14,10 +14,12 @@ import numpy as np
 from malleable.engine.speedup_table import encode
 from malleable.policies.base.job_rule import Decision
 from malleable.policies.rules.gear_rule import gear_price
-from malleable.policies.rules.gear_table import gear_table
+from malleable.policies.rules.gear_table import END, gear_table
 from malleable.policies.rules.market_groups import WHAM
 from malleable.policies.rules.steady_rule import steady_rule
 from malleable.policies.wham import Wham
+from malleable.policies.wham_discounted import WhamDiscounted
+from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
     from malleable.engine.rule_interface import ClassProgram, JobProgram
@@ -32,7 +34,10 @@ class WhamSteady(Wham):
         if _moves_are_free(workload):
             return super().decision(workload, cores, integer=integer)
         gears = gear_table(workload, cores, WHAM, real=not integer)
-        table = np.concatenate([gears, encode(workload.speedups, widest=max(cores, 2.0))])
+        expected = WhamDiscounted().outlook(workload, cores)
+        gears[END] += 2
+        usual = [expected.discount, expected.price / cost_unit(workload.holding_costs)]
+        table = np.concatenate([gears, usual, encode(workload.speedups, widest=max(cores, 2.0))])
         return Decision(steady_rule, table, gear_price, whole=integer)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:

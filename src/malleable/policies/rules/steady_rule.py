@@ -6,13 +6,18 @@ stays there unless the move earns what it costs, a pause δ on the new cores and
 
     x·[(c + l·h)/s(h) − (c + l·k)/s(k)]  >  (δ + w/s(k))·(c + l·k)        with k = k(l).
 
+A price that is out of the ordinary does not last for the rest of a long life: it returns to its long-run
+value l* at the rate α of the fluid equation (as in `wham-discounted`). So of the time T = x/s(h) that is left
+the share (1 − e^(−αT))/(αT) counts at the price of now, the rest at l*, where a width that is wrong by then
+costs no more than a second move.
+
 What a job wants still falls with the price, so one price clears the market: the lowest at which all fit.
 Those who stay keep their cores; among the others the rest is cleared again, to the last core. Where nothing
 fits although prices rise without end (jobs that would rather stay wide than make room), the cost counts for
 half, a quarter, … and at last for nothing, as in WHAM. When jobs outnumber cores those with the largest
 c·s/(k·x) run; a job that would have to be resumed counts δ more work.
 
-`gear_table` describes restricted widths; classes of any width have its encoded speedups behind it.
+`gear_table` describes restricted widths; α, l* and the encoded speedups of all classes stand behind it.
 """
 
 from __future__ import annotations
@@ -49,6 +54,8 @@ STEPS = 200
 CLOSE = 1e-13
 HALVINGS = 4
 """How often the cost of a move is halved before it counts for nothing."""
+SHORT = 1e-6
+"""Lives, in times that a price takes to return, during which it does not."""
 NEWCOMER, STAYS, MOVES = range(3)
 ANY = 0.0
 """The number of gears of a class of any width."""
@@ -63,7 +70,7 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
     price = DEAREST
     for attempt in range(HALVINGS + 2):
         counted = 0.0 if attempt > HALVINGS else 0.5**attempt
-        price = clearing(jobs, served, states, counted, cores, table, frozen=False)
+        price = clearing(jobs, served, states, counted, cores, table, False)
         if price < DEAREST:
             break
     if CHEAPEST < price < DEAREST:
@@ -92,7 +99,7 @@ def share_rest(
     for j in range(size):
         if states[j] == STAYS and served[j]:
             left -= out[j]
-    own = clearing(jobs, served, states, counted, left, table, frozen=True)
+    own = clearing(jobs, served, states, counted, left, table, True)
     if own >= DEAREST:
         own = price
     spare = left
@@ -141,7 +148,6 @@ def clearing(
     counted: float,
     cores: float,
     table: FloatArray,
-    *,
     frozen: bool,
 ) -> float:
     """The lowest price at which the served (those who move, if `frozen`) fit; DEAREST if there is none."""
@@ -203,11 +209,15 @@ def state(jobs: FloatArray, j: int, price: float, counted: float, table: FloatAr
     k = best_width(jobs, j, price, math.inf, table)
     if k == held:
         return STAYS if counted > 0.0 else MOVES
-    c, x = job_weight(jobs, j, i, table), float(jobs[j, REMAINING])
+    c, x, usual = job_weight(jobs, j, i, table), float(jobs[j, REMAINING]), table[int(table[END]) - 1]
     here, there = speed_of(i, held, table), speed_of(i, k, table)
-    gain = x * ((c + price * held) / here - (c + price * k) / there)
-    cost = (class_number(table, i, PAUSE) + class_number(table, i, LOST) / there) * (c + price * k)
-    return MOVES if gain > counted * cost else STAYS
+    now = (c + price * held) / here - (c + price * k) / there
+    later = (c + usual * held) / here - (c + usual * k) / there
+    waits = table[int(table[END]) - 2] * x / here
+    share = (1.0 - math.exp(-waits)) / waits if waits > SHORT else 1.0
+    cost = counted * (class_number(table, i, PAUSE) + class_number(table, i, LOST) / there) * (c + price * k)
+    gain = x * share * now + max(x * (1.0 - share) * later, -cost)
+    return MOVES if gain > cost else STAYS
 
 
 def best_width(jobs: FloatArray, j: int, price: float, cores: float, table: FloatArray) -> float:

@@ -1,0 +1,214 @@
+"""Machines that demand things of jobs: job by job as the naive simulator has it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from malleable.contracts import Policy
+from malleable.engine.machines import machine
+from malleable.errors import InfeasibleError, UnstableError
+from malleable.model import Workload
+from malleable.simulation import program
+from malleable.sources import Chunk
+from support import machine_workloads as machines
+from support import random_jobs as gen
+from support import reference_simulator as reference
+
+POLICIES = (
+    *("wham", "wham-integer", "wham-steady", "wham-discounted", "greedy", "greedy:weight=c/x", "greedy-star"),
+    *("equi", "hesrpt", "hell", "knee", "lpf", "srpt", "srpt-all", "fcfs", "easy", "whittle"),
+    *("fixed-width", "fw-cam-repaired:beta=0.6", "inelastic-first", "elastic-first"),
+    *("pollux:period=0.31", "sia:period=0.31"),
+)
+COUNT = 40
+
+
+def both(name, seed, *, known=True, interpreted=True, changing=True):
+    """Departures on a random demanding machine, by the engine and by the naive simulator."""
+    rng = np.random.default_rng([seed, 11])
+    one = gen.instance(seed, COUNT, most_cores=16)
+    workload, policy = machines.demanding(rng, one.workload, one.cores), Policy.of(name)
+    changes = machines.random_changes(rng, one.cores, one.jobs.times[-1]) if changing and seed % 2 else []
+    try:
+        made = program(policy, workload, one.cores, plain=False)
+    except (InfeasibleError, UnstableError):
+        pytest.skip("this policy has no plan for so few cores")
+    expected = reference.departures(policy, workload, one.cores, *one.jobs, changes=changes, known=known)
+    runner = machine(
+        workload,
+        one.cores,
+        made,
+        interpreted=interpreted,
+        log=COUNT,
+        sizes_known=known,
+        changes=machines.GivenChanges(one.cores, changes) if changes else None,
+    )
+    runner.feed(one.jobs, 0, COUNT, drain=True)
+    return runner.log, expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_as_the_naive_simulator_has_it(name, seed):
+    """Departure times agree to 1e-9, whatever the machine demands.
+
+    Rigid, moldable and malleable jobs, restricted widths, pauses, lost work, quiet times, cores that come and
+    go, ties and overload.
+    """
+    got, expected = both(name, seed)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6, 66))
+@pytest.mark.parametrize("name", POLICIES)
+def test_long_sweep(name, seed):
+    """The same, on very many machines."""
+    got, expected = both(name, seed)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize("name", ["wham", "srpt", "hesrpt", "easy", "equi"])
+def test_sizes_unknown(name, seed):
+    """A rule that is not told sizes sees what is left on average given the work done; as the naive one."""
+    got, expected = both(name, seed, known=False, changing=False)
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["wham", "wham-steady", "equi", "easy", "pollux:period=0.31"])
+def test_compiled_is_interpreted(name):
+    """Machine code gives the very same numbers."""
+    for seed in (1, 3, 4):
+        got = [both(name, seed, interpreted=interpreted)[0] for interpreted in (True, False)]
+        assert np.array_equal(*got)
+
+
+def test_a_pause_that_depends_on_both_widths():
+    """A function of both widths is asked with the width before and after; no cores count as 0."""
+    document = gen.workload(np.random.default_rng(3), classes=2).to_dict()
+    for row in document["classes"]:
+        row |= {"widths": "whole", "resize": lambda before, after: 0.01 * abs(before - after)}
+    workload = Workload.from_dict(document).at(6, 0.7)
+    jobs = gen.arrivals(np.random.default_rng(4), workload, COUNT)
+    expected = reference.departures(Policy.of("wham"), workload, 6, *jobs)
+    runner = machine(workload, 6, program(Policy.of("wham"), workload, 6), interpreted=True, log=COUNT)
+    runner.feed(jobs, 0, COUNT, drain=True)
+    np.testing.assert_allclose(runner.log, expected, rtol=1e-9)
+
+
+def test_weights_of_single_jobs():
+    """Jobs may bring weights of their own; rules see these."""
+    rng = np.random.default_rng(8)
+    one = gen.instance(8, COUNT, cores=4, load=1.1)
+    jobs = one.jobs._replace(weights=np.exp(rng.normal(size=COUNT)))
+    for name in ("wham", "greedy:weight=cmu", "hesrpt"):
+        policy = Policy.of(name)
+        expected = reference.departures(policy, one.workload, 4, *jobs)
+        made = program(policy, one.workload, 4, plain=False)
+        runner = machine(one.workload, 4, made, interpreted=True, log=COUNT)
+        runner.feed(jobs, 0, COUNT, drain=True)
+        np.testing.assert_allclose(runner.log, expected, rtol=1e-9)
+
+
+# --- batch systems, written independently ---------------------------------------------------------------------
+
+
+def rigid_jobs(seed, cores, count=60):
+    """Rigid jobs of several widths at a load around 1."""
+    rng = np.random.default_rng(seed)
+    document = gen.workload(rng, classes=3).to_dict()
+    for row in document["classes"]:
+        row |= {"shape": "rigid", "width": int(rng.integers(1, cores + 1))}
+    workload = Workload.from_dict(document)
+    widths = [one.width for one in workload.job_types]
+    speeds = [float(s(k)) for s, k in zip(workload.speedups, widths, strict=True)]
+    used = sum(load * k / s for load, k, s in zip(workload.loads, widths, speeds, strict=True))
+    workload = workload.scaled(cores / used)
+    jobs = gen.arrivals(rng, workload, count)
+    lengths = [x / speeds[i] for i, x in zip(jobs.classes, jobs.sizes, strict=True)]
+    return workload, jobs, [widths[i] for i in jobs.classes], lengths
+
+
+def fcfs_departures(cores, arrivals, widths, lengths):
+    """First come first served: a job starts when all before it have started and its cores are free."""
+    running, clock, ends = [], 0.0, []
+    for arrival, width, length in zip(arrivals, widths, lengths, strict=True):
+        clock = max(clock, arrival)
+        while sum(k for end, k in running if end > clock) + width > cores:
+            clock = min(end for end, _ in running if end > clock)
+        running.append((clock + length, width))
+        ends.append(clock + length)
+    return ends
+
+
+def easy_departures(cores, arrivals, widths, lengths):
+    """EASY backfilling, event by event, on lists of job numbers."""
+    waiting, ends, clock = [], {}, 0.0
+    pending = list(range(len(arrivals)))
+
+    def running():
+        return [j for j in ends if ends[j] > clock]
+
+    def start(j):
+        waiting.remove(j)
+        ends[j] = clock + lengths[j]
+
+    while pending or waiting:
+        times = [arrivals[pending[0]]] if pending else []
+        clock = min([*times, *(ends[j] for j in running())])
+        while pending and arrivals[pending[0]] <= clock:
+            waiting.append(pending.pop(0))
+        while waiting and sum(widths[j] for j in running()) + widths[waiting[0]] <= cores:
+            start(waiting[0])
+        if not waiting:
+            continue
+        head = waiting[0]
+        busy = sorted(running(), key=lambda j: ends[j])
+        free = cores - sum(widths[j] for j in busy)
+        for j in busy:
+            free += widths[j]
+            if free >= widths[head]:
+                shadow, extra = ends[j], free - widths[head]
+                break
+        for j in waiting[1:]:
+            if sum(widths[i] for i in running()) + widths[j] > cores:
+                continue
+            if clock + lengths[j] <= shadow:
+                start(j)
+            elif widths[j] <= extra:
+                extra -= widths[j]
+                start(j)
+    return [ends[j] for j in range(len(arrivals))]
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("name", "other"), [("fcfs", fcfs_departures), ("easy", easy_departures)])
+def test_rigid_jobs_as_batch_systems_run_them(name, other, seed):
+    """FCFS and EASY on rigid jobs are those of an independent batch scheduler."""
+    cores = (4, 7, 16)[seed % 3]
+    workload, jobs, widths, lengths = rigid_jobs(seed, cores)
+    jobs = jobs._replace(times=jobs.times + 1e-3 * np.arange(jobs.size))
+    runner = machine(
+        workload, cores, program(Policy.of(name), workload, cores), interpreted=True, log=jobs.size
+    )
+    runner.feed(jobs, 0, jobs.size, drain=True)
+    np.testing.assert_allclose(runner.log, other(cores, jobs.times, widths, lengths), rtol=1e-9)
+
+
+def test_nothing_runs_while_there_are_no_cores():
+    """A machine that loses all its cores keeps its jobs, and goes on when they return."""
+    workload = Workload.from_dict(gen.workload(np.random.default_rng(1), classes=1).to_dict())
+    jobs = Chunk(np.zeros(1), np.zeros(1, np.int64), np.array([40.0]))
+    speed = float(workload.speedups[0](min(4.0, float(workload.speedups[0].peak))))
+    runner = machine(
+        workload,
+        4,
+        program(Policy.of("wham"), workload, 4, plain=False),
+        interpreted=True,
+        log=1,
+        changes=machines.GivenChanges(4, [(1.0, 0), (11.0, 4)]),
+    )
+    runner.feed(jobs, 0, 1, drain=True)
+    assert runner.log[0] == pytest.approx(10.0 + 40.0 / speed)
