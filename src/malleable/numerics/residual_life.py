@@ -74,7 +74,8 @@ def tabulate(
         end = last if float(survival(np.array(np.nextafter(last, math.inf)))) == 0.0 else math.inf
     edges = np.unique(np.concatenate([edges, [start, last]]))
     edges = edges[edges <= end]
-    edges, areas = _refined(survival, edges, _remainder(survival, edges[-1]), last)
+    remainder = 0.0 if math.isfinite(end) else _remainder(survival, edges[-1])
+    edges, areas = _refined(survival, edges, remainder, last)
     table = ResidualLife(edges, areas, last, 0.0, end)
     at = np.array(last)
     return table._replace(last_mean=float(table.area(survival, at) / survival(at)))
