@@ -3,7 +3,7 @@
 m(a) = E[X − a | X > a] = R(a)/S(a) with S(a) = P(X > a) and R(a) = ∫ₐ^∞ S(t) dt. R is tabulated once, at the
 edges of panels that double in width and are halved where two Gauss–Legendre rules disagree; between two edges
 only the part of a panel above a is integrated anew. So R(a) is a sum of positive terms, with a relative error
-of about 1e-11 where S is smooth or has few jumps, as far out as S itself can be trusted (`floor`). Beyond, m
+of about 1e-11 where S is smooth or has few jumps, as far out as S itself can be trusted (`FLOOR`). Beyond, m
 goes on as a constant (the limit of an exponential tail), or falls to 0 where the law ends.
 """
 
@@ -61,15 +61,14 @@ def tabulate(
     mean: float,
     start: float = 0.0,
     end: float | None = None,
-    floor: float = FLOOR,
 ) -> ResidualLife:
     """Integrate the survival function of a law with a finite mean.
 
     `start` is where the law begins, often with a kink of S. Without `end` the law is taken to end where S
-    falls to 0 from above `floor`, and to go on for ever where it fades away.
+    falls to 0 from above `FLOOR`, and to go on for ever where it fades away.
     """
-    edges = _first_edges(survival, mean, floor)
-    last = _last_above(survival, edges, floor)
+    edges = _first_edges(survival, mean)
+    last = _last_above(survival, edges)
     if end is None:
         end = last if float(survival(np.array(np.nextafter(last, math.inf)))) == 0.0 else math.inf
     edges = np.unique(np.concatenate([edges, [start, last]]))
@@ -81,24 +80,24 @@ def tabulate(
     return table._replace(last_mean=float(table.area(survival, at) / survival(at)))
 
 
-def _first_edges(survival: Survival, mean: float, floor: float) -> FloatArray:
+def _first_edges(survival: Survival, mean: float) -> FloatArray:
     """0 and doubling steps, up to the first at which next to nothing survives."""
     most = min(DOUBLINGS, math.floor(DOUBLINGS - math.log2(mean)))
     steps: FloatArray = np.ldexp(mean, np.arange(-HALVINGS, most))
-    gone = survival(steps) <= 1e-15 * floor
+    gone = survival(steps) <= 1e-15 * FLOOR
     count = int(np.argmax(gone)) + 1 if gone.any() else len(steps)
     return np.concatenate([[0.0], steps[:count]])
 
 
-def _last_above(survival: Survival, edges: FloatArray, floor: float) -> float:
-    """The largest float at which at least `floor` survives, by bisection."""
-    above = survival(edges) >= floor
+def _last_above(survival: Survival, edges: FloatArray) -> float:
+    """The largest float at which more than `FLOOR` survives, by bisection."""
+    above = survival(edges) > FLOOR
     if above[-1]:
         return float(edges[-1])
     i = int(np.argmin(above))
     low, high = float(edges[i - 1]), float(edges[i])
     while low < (middle := low + 0.5 * (high - low)) < high:
-        low, high = (middle, high) if float(survival(np.array(middle))) >= floor else (low, middle)
+        low, high = (middle, high) if float(survival(np.array(middle))) > FLOOR else (low, middle)
     return low
 
 

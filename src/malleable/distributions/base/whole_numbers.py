@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.errors import UnsupportedError
+from malleable.numerics.residual_life import FLOOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,6 @@ MOST = 2**17
 """So many values are tabulated."""
 RARE = 0.01
 """How likely larger ones may be."""
-FLOOR = 1e-290
 NUDGE = 1e-12
 """What division by a factor may add to a whole number or take from it."""
 
