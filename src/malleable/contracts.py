@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from malleable import catalog
 from malleable.catalog.spec import Spec
 from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
+from malleable.numerics import residual_life
 
 if TYPE_CHECKING:
     from malleable.engine.rule_interface import ClassProgram, JobProgram
@@ -163,6 +164,28 @@ class Distribution(Spec, ABC):
     def phase_type(self) -> tuple[FloatArray, FloatArray] | None:
         """(p, Q): initial phase probabilities and sub-generator, where the law has this form."""
         return None
+
+    def survival(self, x: FloatArray) -> FloatArray:  # noqa: ARG002 - the laws override it
+        """P(X > x), element by element, with all its digits in the tail."""
+        raise UnsupportedError(
+            f"the law {self.kind} does not say how likely a job is to need more than some time",
+            "give it a method survival(x) that returns P(X > x)",
+        )
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        """E[X − a | X > a] at a = done ≥ 0, element by element; 0 where nothing is that large.
+
+        This is what a scheduler that knows the work done, but not the size, expects to remain. Unless a law
+        has a formula, `survival` is integrated.
+        """
+        ages = np.asarray(done, dtype=float)
+        if not np.isfinite(self.mean):
+            return np.where(self.survival(ages) > 0.0, np.inf, 0.0)
+        return self._residual_life.mean(self.survival, ages)
+
+    @cached_property
+    def _residual_life(self) -> residual_life.ResidualLife:
+        return residual_life.tabulate(self.survival, self.mean)
 
     @property
     def scv(self) -> float:

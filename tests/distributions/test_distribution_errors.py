@@ -10,7 +10,7 @@ from scipy import stats
 
 from malleable.contracts import Distribution
 from malleable.errors import MalleableError, ParameterError
-from support.laws import EXAMPLES, KINDS, law_of
+from support.size_laws import EXAMPLES, KINDS, law_of
 
 # Wrong input ---------------------------------------------------------------------------------------------
 

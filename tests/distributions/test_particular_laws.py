@@ -18,7 +18,7 @@ from malleable.distributions.phase_type import PhaseType
 from malleable.distributions.scipy import Scipy
 from malleable.distributions.weibull import Weibull
 from malleable.errors import ParameterError, UnsupportedError
-from support.laws import EXAMPLES, law_of
+from support.size_laws import EXAMPLES, law_of
 
 # Numerical care ------------------------------------------------------------------------------------------
 

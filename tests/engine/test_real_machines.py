@@ -89,7 +89,7 @@ def test_a_pause_that_depends_on_both_widths():
     """A function of both widths is asked with the width before and after; no cores count as 0."""
     document = gen.workload(np.random.default_rng(3), classes=2).to_dict()
     for row in document["classes"]:
-        row |= {"widths": "whole", "resize": lambda before, after: 0.01 * abs(before - after)}
+        row.update({"widths": "whole", "resize": lambda before, after: 0.01 * abs(before - after)})
     workload = Workload.from_dict(document).at(6, 0.7)
     jobs = gen.arrivals(np.random.default_rng(4), workload, COUNT)
     expected = reference.departures(Policy.of("wham"), workload, 6, *jobs)
@@ -112,7 +112,7 @@ def test_weights_of_single_jobs():
         np.testing.assert_allclose(runner.log, expected, rtol=1e-9)
 
 
-# --- batch systems, written independently ---------------------------------------------------------------------
+# --- batch systems, written independently ------------------------------------------------------------------
 
 
 def rigid_jobs(seed, cores, count=60):
@@ -120,7 +120,7 @@ def rigid_jobs(seed, cores, count=60):
     rng = np.random.default_rng(seed)
     document = gen.workload(rng, classes=3).to_dict()
     for row in document["classes"]:
-        row |= {"shape": "rigid", "width": int(rng.integers(1, cores + 1))}
+        row.update({"shape": "rigid", "width": int(rng.integers(1, cores + 1))})
     workload = Workload.from_dict(document)
     widths = [one.width for one in workload.job_types]
     speeds = [float(s(k)) for s, k in zip(workload.speedups, widths, strict=True)]
@@ -143,7 +143,7 @@ def fcfs_departures(cores, arrivals, widths, lengths):
     return ends
 
 
-def easy_departures(cores, arrivals, widths, lengths):
+def easy_departures(cores, arrivals, widths, lengths):  # noqa: C901 - one scheduler, from top to bottom
     """EASY backfilling, event by event, on lists of job numbers."""
     waiting, ends, clock = [], {}, 0.0
     pending = list(range(len(arrivals)))

@@ -1,4 +1,4 @@
-"""Random workloads with all that machines demand of jobs: shapes, widths, what a resize costs, quiet times."""
+"""Random workloads with all that machines demand of jobs: shapes, widths, costs of a resize, quiet times."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def demanding(rng, workload, cores, *, resize=True):
     """The same workload on a machine that demands things of its jobs, at random."""
     document = workload.to_dict()
     for row in document["classes"]:
-        row |= random_widths(rng, cores)
+        row.update(random_widths(rng, cores))
         if resize:
-            row |= random_costs(rng)
+            row.update(random_costs(rng))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
         return Workload.from_dict(document)

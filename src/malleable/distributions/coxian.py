@@ -14,7 +14,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive, Probability
 from malleable.contracts import Distribution
-from malleable.distributions.base import phases
+from malleable.distributions.base import phase_ages, phases
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -48,6 +48,12 @@ class Coxian(Distribution):
             total[present] += rng.exponential(1.0 / rate, len(present))
             present = present[rng.random(len(present)) < onward]
         return total
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        return phase_ages.survival(*self.phase_type(), np.asarray(x, dtype=float))
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        return phase_ages.mean_remaining(*self.phase_type(), np.asarray(done, dtype=float))
 
     def scaled(self, factor: float) -> Coxian:
         return Coxian(tuple(rate / factor for rate in self.rates), self.probabilities)

@@ -27,5 +27,11 @@ class Deterministic(Distribution):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:  # noqa: ARG002 - nothing is random
         return np.full(size, self.value)
 
+    def survival(self, x: FloatArray) -> FloatArray:
+        return np.where(np.asarray(x) < self.value, 1.0, 0.0)
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        return np.maximum(self.value - np.asarray(done, dtype=float), 0.0)
+
     def scaled(self, factor: float) -> Deterministic:
         return Deterministic(self.value * factor)

@@ -94,6 +94,29 @@ class Empirical(Distribution):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.choice(self._array, size)
 
+    @cached_property
+    def _sorted(self) -> FloatArray:
+        return np.sort(self._array)
+
+    @cached_property
+    def _means_above(self) -> FloatArray:
+        """Entry i: the mean of v − vᵢ over the values v from the i-th smallest on; 0 past the last.
+
+        Summed from the largest down, gap by gap, so that no large numbers are subtracted.
+        """
+        counts = np.arange(len(self._array) - 1, 0, -1)
+        sums = np.cumsum((counts * np.diff(self._sorted))[::-1])[::-1]
+        return np.concatenate([sums / (counts + 1.0), [0.0, 0.0]])
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        below = np.searchsorted(self._sorted, x, side="right")
+        return (len(self._array) - below) / len(self._array)
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        following = np.searchsorted(self._sorted, done, side="right")
+        step = np.append(self._sorted, 0.0)[following] - done
+        return np.where(following < len(self._array), step + self._means_above[following], 0.0)
+
     def scaled(self, factor: float) -> Empirical:
         with np.errstate(over="ignore", under="ignore"):
             return Empirical(tuple((self._array * factor).tolist()))

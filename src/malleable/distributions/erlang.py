@@ -13,7 +13,7 @@ import numpy as np
 
 from malleable.catalog.spec import Count, Positive, positive
 from malleable.contracts import Distribution
-from malleable.distributions.base import phases
+from malleable.distributions.base import gamma_ages, phases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,12 @@ class Erlang(Distribution):
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.gamma(self.stages, 1.0 / self.rate, size)
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        return gamma_ages.survival(self.stages, self.rate * np.asarray(x, dtype=float))
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        return gamma_ages.mean_remaining(self.stages, self.rate * np.asarray(done, dtype=float)) / self.rate
 
     def scaled(self, factor: float) -> Erlang:
         return Erlang(self.stages, self.rate / factor)

@@ -30,6 +30,12 @@ class Exponential(Distribution):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return rng.exponential(1.0 / self.rate, size)
 
+    def survival(self, x: FloatArray) -> FloatArray:
+        return np.exp(-self.rate * np.maximum(x, 0.0))
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        return np.full(np.shape(done), 1.0 / self.rate)
+
     def scaled(self, factor: float) -> Exponential:
         return Exponential(self.rate / factor)
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base import phases
+from malleable.distributions.base import gamma_ages, phases
 from malleable.distributions.base.float_limits import above_zero
 from malleable.distributions.erlang import Erlang
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from malleable.contracts import FloatArray
 
 
@@ -33,6 +33,17 @@ class Gamma(Distribution):
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return above_zero(rng.gamma(self.shape, self.mean / self.shape, size))
+
+    @property
+    def _scale(self) -> float:
+        return self.mean / self.shape
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        return gamma_ages.survival(self.shape, np.asarray(x, dtype=float) / self._scale)
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        x = np.asarray(done, dtype=float) / self._scale
+        return self._scale * gamma_ages.mean_remaining(self.shape, x)
 
     def scaled(self, factor: float) -> Gamma:
         return Gamma(self.shape, self.mean * factor)

@@ -1,6 +1,7 @@
 """The hyperexponential law: with probability pⱼ exponential of rate μⱼ; squared coefficient of variation ≥ 1.
 
-E[X^r] = r! Σⱼ pⱼ/μⱼ^r. The usual stand-in for job sizes more variable than exponential.
+E[X^r] = r! Σⱼ pⱼ/μⱼ^r. At the age a branch j has the weight pⱼ e^(−μⱼa), and 1/μⱼ remains on it
+as ever. The usual stand-in for job sizes more variable than exponential.
 """
 
 from __future__ import annotations
@@ -50,6 +51,20 @@ class Hyperexponential(Distribution):
         draws = rng.standard_exponential(size)
         draws *= np.take(1.0 / np.array(self.rates), phase)
         return draws
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        p, rates = np.array(self.probabilities), np.array(self.rates)
+        with np.errstate(under="ignore"):
+            alive = np.exp(-np.multiply.outer(np.maximum(x, 0.0), rates))
+        return np.asarray(alive @ (p / p.sum()), dtype=float)
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        p, rates = np.array(self.probabilities), np.array(self.rates)
+        p, rates = p[p > 0.0], rates[p > 0.0]
+        with np.errstate(under="ignore", over="ignore"):
+            # Over the weight of the slowest branch, so that some weight never vanishes.
+            weights = p * np.exp(-np.multiply.outer(np.asarray(done, dtype=float), rates - rates.min()))
+            return np.asarray(weights @ (1.0 / rates) / weights.sum(axis=-1), dtype=float)
 
     def scaled(self, factor: float) -> Hyperexponential:
         return Hyperexponential(self.probabilities, tuple(rate / factor for rate in self.rates))

@@ -1,7 +1,7 @@
 """The Pareto law (type I): P(X > x) = (x/s)^(−α) for x ≥ s.
 
 The scale is s = m(α−1)/α for the mean m, which exists for shape α > 1; E[X^r] = α s^r/(α−r) is infinite from
-r = α on.
+r = α on. Given X > a ≥ s, X is a Pareto variable of the scale a, so E[X − a | X > a] = a/(α−1).
 """
 
 from __future__ import annotations
@@ -41,6 +41,13 @@ class Pareto(Distribution):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         # log(X/s) is exponential of rate α, which keeps the far tail exact where 1 − U would round.
         return self._scale * np.exp(rng.standard_exponential(size) / self.shape)
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        return (self._scale / np.maximum(x, self._scale)) ** self.shape
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        start = np.maximum(done, self._scale)
+        return (start - done) + start / (self.shape - 1.0)
 
     def scaled(self, factor: float) -> Pareto:
         return Pareto(self.shape, self.mean * factor)

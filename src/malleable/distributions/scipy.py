@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, isclose, isfinite
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -23,8 +23,10 @@ from annotated_types import Gt, Lt
 
 from malleable.catalog.spec import INFINITY, Positive, validate
 from malleable.contracts import Distribution
+from malleable.distributions.base import scipy_tails, whole_numbers
 from malleable.distributions.base.float_limits import power, product
 from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
+from malleable.numerics import residual_life
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -168,6 +170,35 @@ class Scipy(Distribution):
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         return self.factor * np.asarray(self._frozen.rvs(size=size, random_state=rng), dtype=float)
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        plain = np.asarray(x, dtype=float) / self.factor
+        if self._whole_numbers is not None:
+            return self._whole_numbers.survival(plain)
+        return scipy_tails.survival(self._frozen, self._tail, plain)
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        if self._whole_numbers is None:
+            return super().mean_remaining(done)
+        return self.factor * self._whole_numbers.mean_remaining(np.asarray(done, dtype=float) / self.factor)
+
+    @cached_property
+    def _whole_numbers(self) -> whole_numbers.WholeNumbers | None:
+        """The table of a law that has no density."""
+        if hasattr(self._frozen.dist, "pdf"):
+            return None
+        low, high = map(float, self._frozen.support())
+        larger = float(self._frozen.sf(low + whole_numbers.MOST))
+        return whole_numbers.tabulate(partial(scipy_tails.quiet, self._frozen.pmf), low, high, larger)
+
+    @cached_property
+    def _tail(self) -> scipy_tails.Tail | None:
+        return scipy_tails.tail(self._frozen)
+
+    @cached_property
+    def _residual_life(self) -> residual_life.ResidualLife:
+        low, high = (self.factor * float(end) for end in self._frozen.support())
+        return residual_life.tabulate(self.survival, self.mean, low, high)
 
     def scaled(self, factor: float) -> Scipy:
         return Scipy(self.law, self.arguments, self.factor * factor)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from malleable.catalog.spec import NonNegative, Positive
 from malleable.contracts import Distribution
 from malleable.distributions.base.float_limits import power, product
 from malleable.distributions.base.interval import check_ends
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from malleable.contracts import FloatArray
 
 
@@ -39,6 +39,13 @@ class Uniform(Distribution):
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
         # Counted down from `high`: random() may be 0 but never 1, and a time must not be 0.
         return self.high - (self.high - self.low) * rng.random(size)
+
+    def survival(self, x: FloatArray) -> FloatArray:
+        return np.clip((self.high - np.asarray(x, dtype=float)) / (self.high - self.low), 0.0, 1.0)
+
+    def mean_remaining(self, done: FloatArray) -> FloatArray:
+        start = np.clip(done, self.low, self.high)
+        return np.maximum(self.low - np.asarray(done, dtype=float), 0.0) + 0.5 * (self.high - start)
 
     def scaled(self, factor: float) -> Uniform:
         return Uniform(self.low * factor, self.high * factor)
