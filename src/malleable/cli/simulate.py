@@ -130,9 +130,8 @@ def _print(result: Result, *, widths: bool) -> None:
     facts.add_row("time with more jobs than cores", percent(result.overload), "")
     if result.mean_cores is not None:
         facts.add_row("cores there were on average", show(result.mean_cores), "")
-    if any(c.resizes == c.resizes and c.resizes > 0.0 for c in result.classes):
-        rows_of = ", ".join(show(c.resizes, 3) for c in result.classes)
-        facts.add_row("resizes per job, by class", rows_of, "")
+    if any(c.resizes for c in result.classes):
+        facts.add_row("resizes per job, by class", ", ".join(show(c.resizes, 3) for c in result.classes), "")
     facts.add_row("jobs, of which warm-up", str(result.jobs), str(result.warmup))
     facts.add_row("replications, seed", str(result.replications), str(result.seed))
     out.print(facts)

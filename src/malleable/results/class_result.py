@@ -31,8 +31,8 @@ class ClassResult:
     """Mean number of jobs present."""
     little: float
     """Relative residual of Little's law, a self-check."""
-    resizes: float = nan
-    """Mean number of resizes per job; NaN where they were not counted, as all jobs of a class were resized at
+    resizes: float | None = None
+    """Mean number of resizes per job; None where they were not counted, as all jobs of a class were resized at
     every event, for free."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class ClassResult:
             jobs=document["jobs"],
             present=read_number(document["present"]),
             little=read_number(document["little"]),
-            resizes=read_number(document.get("resizes")),
+            resizes=document.get("resizes"),
         )
 
 

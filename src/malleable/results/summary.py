@@ -9,7 +9,7 @@ import numpy as np
 
 from malleable.errors import InfeasibleError
 from malleable.model import checked_cores
-from malleable.results.class_result import ClassResult
+from malleable.results.class_result import ClassResult, number
 from malleable.results.errors import ResultError
 from malleable.results.notes import Doubts
 from malleable.results.result import Result, Status
@@ -178,7 +178,7 @@ def _classes(
             jobs=int(sums.departures[i]),
             present=float(sums.present[i]),
             little=float(sums.little[i]),
-            resizes=float(sums.resizes[i]),
+            resizes=number(float(sums.resizes[i])),
         )
         for i, name in enumerate(workload.class_names)
     )
