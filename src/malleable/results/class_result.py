@@ -32,8 +32,8 @@ class ClassResult:
     little: float
     """Relative residual of Little's law, a self-check."""
     resizes: float | None = None
-    """Mean number of resizes per job; None where they were not counted, as all jobs of a class were resized at
-    every event, for free."""
+    """Mean number of resizes per job; None where they were not counted, as they were free and all jobs of a
+    class were resized at every event."""
 
     def to_dict(self) -> dict[str, Any]:
         """The class's part of the JSON document."""

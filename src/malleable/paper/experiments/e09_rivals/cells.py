@@ -16,8 +16,8 @@ TUNED_CORES = 64
 SWEEPS: dict[str, tuple[str, ...]] = {
     "knee": tuple(f"knee:alpha={alpha}" for alpha in (0.003, 0.004, 0.006, 0.008, 0.012, 0.016, 0.032)),
     "lpf": tuple(f"lpf:efficiency={e}" for e in (0.3, 0.35, 0.4, 0.45, 0.5, 0.7)),
-    "sia": ("sia", "sia:restart=0.0"),
-    "pollux": ("pollux", "pollux:restart=0.0", "pollux:fairness=-2.0"),
+    "sia": ("sia", "sia:fairness=-1.0"),
+    "pollux": ("pollux", "pollux:fairness=-2.0"),
 }
 """Settings of rivals that have any, and what it would help to change them."""
 
