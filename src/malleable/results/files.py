@@ -58,8 +58,13 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
+    replace_text(path, text.getvalue())
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put `text` at `path` in one step."""
     try:
-        replace_file(path, text.getvalue().encode(errors="backslashreplace"))
+        replace_file(path, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise _unwritable(path, error) from None
 
