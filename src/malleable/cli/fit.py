@@ -10,6 +10,8 @@ from malleable.cli._running import percent
 from malleable.cli._shared import JsonOption, console, print_json, show, table, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from malleable.fitting import Fit, SizeFit
@@ -54,20 +56,25 @@ def command(
 
     if sizes and row is not None:
         raise ParameterError("--row and --sizes contradict each other", "sizes have no rows")
-    found = (
-        api.fit_sizes(file, family, phases=whole(phases, "phases", "4"))
-        if sizes
-        else api.fit_speedup(file, family, row=row)
-    )
+    if sizes:
+        law = api.fit_sizes(file, family, phases=whole(phases, "phases", "4"))
+        _deliver(law, lambda out: _print_sizes(out, law), plot, as_json=as_json)
+    else:
+        fit = api.fit_speedup(file, family, row=row)
+        _deliver(fit, lambda out: _print_speedup(out, fit), plot, as_json=as_json)
+
+
+def _deliver(
+    found: Fit | SizeFit, print_it: Callable[[Console], None], plot: str | None, *, as_json: bool
+) -> None:
+    from malleable import api
+
     drawn = None if plot is None else api.draw(found, plot)
     if as_json:
         print_json(found.to_dict())
         return
     out = console()
-    if sizes:
-        _print_sizes(out, found)
-    else:
-        _print_speedup(out, found)
+    print_it(out)
     if drawn is not None:
         out.print(f"drawn in {drawn}", soft_wrap=True)
 
@@ -83,7 +90,7 @@ def _print_speedup(out: Console, fit: Fit) -> None:
         band = "" if point.band is None else f"{show(point.band[0], 4)} … {show(point.band[1], 4)}"
         rows.add_row(
             f"{point.cores:g}", show(point.value, 5), str(point.runs), show(point.speedup, 4),
-            show(point.fitted, 4), band, f"{100.0 * point.residual:+.1f} %",
+            show(point.fitted, 4), band, f"{round(100.0 * point.residual, 1) + 0.0:+.1f} %",
         )  # fmt: skip
     out.print(rows)
     if fit.scores:

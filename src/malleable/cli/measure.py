@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="COMMAND",
-            help="The command, behind --; {cores} in it is replaced by the number of cores.",
+            help="The command, behind --; {cores} in it becomes the number of cores.",
         ),
     ],
     cores: Annotated[
@@ -47,9 +48,10 @@ def command(
         found = api.measure(
             program, widths, repeat=times, out=out, progress=progress, group=_signals.end_with_us
         )
+    # The file was written run by run.
     deliver(
         lambda: print_json(found.to_dict()) if as_json else _print(found),
-        lambda: found.file,
+        lambda: Path(out),
         quiet=as_json,
     )
     finish(interrupted=found.interrupted)

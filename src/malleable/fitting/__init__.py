@@ -3,6 +3,7 @@
 from malleable.fitting.fit import Fit as Fit
 from malleable.fitting.fit import Point as Point
 from malleable.fitting.fit import fit_speedup as fit_speedup
+from malleable.fitting.learner import Learner as Learner
 from malleable.fitting.measurements import Measurements as Measurements
 from malleable.fitting.measuring import Measured as Measured
 from malleable.fitting.measuring import measure as measure

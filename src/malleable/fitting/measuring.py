@@ -174,5 +174,7 @@ def _write(found: Measured) -> None:
     """Put all runs into the file, in one step."""
     if found.file is None:
         return
-    lines = [f"# {shlex.join(found.command)!r}", "cores,time", *(f"{k},{t:.6f}" for k, t in found.runs)]
+    told = " ".join(shlex.join(found.command).split())
+    lines = [f"# {told}", "cores,time", *(f"{k},{t:.6f}" for k, t in found.runs)]
+    found.file.parent.mkdir(parents=True, exist_ok=True)
     files.replace_text(found.file, "\n".join(lines) + "\n")
