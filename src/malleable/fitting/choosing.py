@@ -9,7 +9,8 @@ also needs errors that are independent from width to width, and the misfit of a 
 asks every family the same question, and leaving out the widest width asks it beyond the data as well, where
 a hull is flat.
 
-Scores within a tenth of a per cent are a tie, decided for fewer parameters, then in the order of `FAMILIES`.
+Scores rest on a few widths: one within a tenth of the best, or within 0.1 %, is a tie. Ties are decided for
+fewer parameters, then in the order of `NAMES`, so that a family does not lose to one that contains it.
 A family needs at least as many of the other widths as it has parameters. Two widths cannot be
 cross-validated at all: then the hull, which claims nothing beyond what was measured.
 """
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 CRITERION = "leave-one-width-out error"
 ASKED = "asked for"
 TOO_FEW = "too few widths to choose"
-TIE = 1e-3
-"""Scores, relative errors, that are closer than this are equal."""
+TIE, CLOSE = 1e-3, 1.1
+"""Scores up to this much, absolutely and as a factor, above the best are as good."""
 FREE = {"concave": curves.concave, "hull": curves.hull}
 NAMES = (*parametric.FAMILIES, *FREE)
 AUTO = "auto"
@@ -81,5 +82,5 @@ def choose(points: Points) -> tuple[str, str, tuple[Score, ...]]:
     if not known:
         return "hull", TOO_FEW, scores
     best = min(one.error for one in known if one.error is not None)
-    close = [one for one in known if one.error is not None and one.error <= best + TIE]
+    close = [one for one in known if one.error is not None and one.error <= CLOSE * best + TIE]
     return min(close, key=lambda one: one.parameters).family, CRITERION, scores

@@ -13,10 +13,11 @@ nearest concave, non-falling speedup with s(k) ≤ k, by non-negative least squa
 
 Robust to bad samples: per width, the first few observations count by their median, later ones move a running
 mean by no more than a few standard deviations (Huber's estimator as a recursion); and a width observed once
-or twice that contradicts all others is given less weight.
+or twice that contradicts all others is given less weight. Several observations out of reach in a row, all on
+one side, are no accident: the job has changed, and that width starts anew.
 
 Memory does not grow: at most `MOST_WIDTHS` widths are kept, with a handful of numbers each; an observation at
-a further width counts at the nearest kept one, corrected by the ratio of the current speedup. Adding takes
+a further width counts at the nearest kept one, corrected by the ratio of the speedup last asked for. Adding takes
 microseconds; the regression waits until the speedup is asked for.
 """
 
@@ -61,9 +62,15 @@ class _Width:
     first: list[float] = field(default_factory=list)
     count: int = 0
     centre: float = 0.0
+    streak: int = 0
+    """Observations out of reach one after the other, all above (positive) or all below the centre."""
 
     def add(self, value: float, noise: float) -> float:
         """Take in an observation; returns how far it lay from the centre, cut at the reach."""
+        far = int(value > self.centre + REACH * noise) - int(value < self.centre - REACH * noise)
+        self.streak = self.streak + far if far * self.streak > 0 else far
+        if abs(self.streak) >= FIRST and self.count > FIRST:  # no noise does that: the job has changed
+            self.first, self.count, self.streak = [], 0, 0
         self.count += 1
         off = min(max(value - self.centre, -REACH * noise), REACH * noise) if self.count > 1 else 0.0
         if self.count <= FIRST:
@@ -91,6 +98,7 @@ class Learner:
         self._widths: dict[int, _Width] = {}
         self._deviation, self._deviations = MAD * NOISE, NOISE_WEIGHT
         self._current: tuple[Speedup, FloatArray, FloatArray] | None = None
+        self._last = self.prior
 
     def add(self, cores: int, rate: float) -> None:
         """Take in one observation: `rate` is work per unit of time, 1/time for a whole run."""
@@ -100,7 +108,7 @@ class Learner:
         value = log(rate)
         if k not in self._widths and len(self._widths) >= MOST_WIDTHS:
             near = min(self._widths, key=lambda kept: abs(log(kept / k)))
-            value += log(float(self.speedup(near)) / float(self.speedup(k)))
+            value += log(float(self._last(near)) / float(self._last(k)))
             k = near
         width = self._widths.setdefault(k, _Width())
         off = abs(width.add(value, self.noise))
@@ -132,7 +140,8 @@ class Learner:
             knots = self._knots()
             mean, deviation = self._posterior(knots)
             base = np.log(np.asarray(self.prior(knots), dtype=float))
-            self._current = _projected(knots, np.exp(base + mean), deviation), knots, deviation
+            self._last = _projected(knots, np.exp(base + mean), deviation)
+            self._current = self._last, knots, deviation
         return self._current
 
     def _knots(self) -> FloatArray:
@@ -164,7 +173,7 @@ class Learner:
     def _doubt(self, k: FloatArray, y: FloatArray, noise: FloatArray, counts: FloatArray) -> FloatArray:
         """By how much to raise the variance of widths that were observed little and contradict the rest.
 
-        What the others say about each comes from the inverse of the covariance (Rasmussen and Williams 5.4.2).
+        What the others say about each comes from the inverse of the covariance (same book, section 5.4.2).
         """
         precision = np.linalg.inv(self._covariance(k, k) + WIDE + np.diag(noise))
         z = (precision @ y) / np.sqrt(np.diag(precision))

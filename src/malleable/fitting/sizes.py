@@ -18,6 +18,7 @@ import numpy as np
 from malleable.catalog.spec import whole_number
 from malleable.contracts import Distribution, FloatArray
 from malleable.distributions.empirical import Empirical
+from malleable.distributions.erlang import Erlang
 from malleable.distributions.hyperexponential import Hyperexponential
 from malleable.distributions.phase_type import PhaseType
 from malleable.errors import MalleableError, MeasurementError, ParameterError, did_you_mean
@@ -153,12 +154,19 @@ def _fitted(family: str, x: FloatArray, phases: int) -> moments.Found:
     if family == "coxian":
         return moments.coxian(mean, scv)
     mixture = fit_mixture(x, phases)
-    if np.all(mixture.stages == 1.0):  # the same law, shorter to write
-        rates = tuple(map(rounded, mixture.rates.tolist()))
-        return Hyperexponential(moments.rounded_shares(mixture.weights.tolist()), rates), mixture
+    return _written(mixture), mixture
+
+
+def _written(mixture: Mixture) -> Distribution:
+    """The mixture as the kind that is shortest to write."""
+    rates = tuple(map(rounded, mixture.rates.tolist()))
+    if len(rates) == 1:
+        return Erlang(int(mixture.stages[0]), rates[0])
+    if np.all(mixture.stages == 1.0):
+        return Hyperexponential(moments.rounded_shares(mixture.weights.tolist()), rates)
     p, Q = mixture.phase_type()
     rows = tuple(tuple(rounded(rate) for rate in row) for row in Q.tolist())
-    return PhaseType(moments.rounded_shares(p.tolist()), rows), mixture
+    return PhaseType(moments.rounded_shares(p.tolist()), rows)
 
 
 def _score(family: str, made: moments.Found | None, x: FloatArray) -> SizeScore:
