@@ -217,7 +217,7 @@ def measure(
 
 
 def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
-    """A law of sizes from samples: a file with one number a line, or the numbers themselves.
+    """A law of sizes from samples: a file with one number per line, or the numbers themselves.
 
     `family` is exponential, erlang, hyperexponential, coxian (by moments), phase_type (by EM, with `phases`
     phases), or auto for the one with the lowest BIC.

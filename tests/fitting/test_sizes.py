@@ -124,7 +124,7 @@ def test_distance_is_that_of_kolmogorov_and_smirnov():
 
 
 def test_a_file(tmp_path):
-    """One number a line; the line that is printed is the law."""
+    """One number per line; the line that is printed is the law."""
     file = tmp_path / "sizes.txt"
     file.write_text("# seconds\nsize\n1.0\n2.0\n4.0\n")
     assert fit_sizes(file, "erlang").line == fit_sizes([1.0, 2.0, 4.0], "erlang").line

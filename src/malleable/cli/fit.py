@@ -40,7 +40,7 @@ def command(
         str | None, typer.Option("--row", metavar="NAME", help="Which curve, where a file holds several.")
     ] = None,
     sizes: Annotated[
-        bool, typer.Option("--sizes", help="FILE holds sizes of jobs, one number a line: fit their law.")
+        bool, typer.Option("--sizes", help="FILE holds sizes of jobs, one number per line: fit their law.")
     ] = False,
     phases: Annotated[
         str, typer.Option("--phases", metavar="K", help="With --sizes: phases of a phase-type law at most.")

@@ -33,11 +33,7 @@ def command(
     ] = "measurements.csv",
     as_json: JsonOption = False,
 ) -> None:
-    """Run times and speedup of a command on several numbers of cores of this machine.
-
-    Each run is bound to that many processors, and OMP_NUM_THREADS and its like are set. What the command
-    prints is not shown.
-    """
+    """Run times and speedup of a command, bound to several numbers of cores of this machine."""
     from malleable import api
 
     widths = [whole(entry, "cores", "1,2,4") for entry in cores.split(",")]

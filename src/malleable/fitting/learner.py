@@ -17,8 +17,8 @@ or twice that contradicts all others is given less weight. Several observations 
 one side, are no accident: the job has changed, and that width starts anew.
 
 Memory does not grow: at most `MOST_WIDTHS` widths are kept, with a handful of numbers each; an observation at
-a further width counts at the nearest kept one, corrected by the ratio of the speedup last asked for. Adding takes
-microseconds; the regression waits until the speedup is asked for.
+a further width counts at the nearest kept one, corrected by the ratio of the speedup last asked for. Adding
+takes microseconds; the regression waits until the speedup is asked for.
 """
 
 from __future__ import annotations

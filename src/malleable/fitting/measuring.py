@@ -176,5 +176,4 @@ def _write(found: Measured) -> None:
         return
     told = " ".join(shlex.join(found.command).split())
     lines = [f"# {told}", "cores,time", *(f"{k},{t:.6f}" for k, t in found.runs)]
-    found.file.parent.mkdir(parents=True, exist_ok=True)
-    files.replace_text(found.file, "\n".join(lines) + "\n")
+    files.put(found.file, ("\n".join(lines) + "\n").encode(errors="backslashreplace"))

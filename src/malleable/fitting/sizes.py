@@ -98,7 +98,7 @@ def _scv(x: FloatArray) -> float:
 
 
 def fit_sizes(source: Any, family: str = AUTO, *, phases: int = 4) -> SizeFit:
-    """Fit a law to samples of sizes: a file with one number a line, or the numbers."""
+    """Fit a law to samples of sizes: a file with one number per line, or the numbers."""
     name = family.replace("-", "_")
     if name not in {AUTO, *NAMES}:
         raise ParameterError(f"there is no family {family!r} to fit", did_you_mean(name, [AUTO, *NAMES]))

@@ -66,7 +66,7 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     return drawn(with_data(figure), SUFFIXES)
 
 
-def drawable(path: str | Path) -> Path:
+def _drawable(path: str | Path) -> Path:
     """The path, if a figure can be drawn into such a file."""
     if Path(path).suffix.removeprefix(".") not in SUFFIXES:
         hint = f"end it in {', '.join(f'.{suffix}' for suffix in SUFFIXES)}"
@@ -76,10 +76,8 @@ def drawable(path: str | Path) -> Path:
 
 def draw_file(figure: Figure, path: str | Path) -> Path:
     """Draw a figure into a file whose ending names the format."""
-    place = drawable(path)
-    drawn = draw_files(figure)[place.suffix.removeprefix(".")]
-    files.check(place)
-    files.replace_file(place, drawn)
+    place = _drawable(path)
+    files.put(place, draw_files(figure)[place.suffix.removeprefix(".")])
     return place
 
 

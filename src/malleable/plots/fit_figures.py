@@ -72,8 +72,8 @@ def sizes_figure(fit: SizeFit, name: str = "sizes") -> Figure:
     x, count = fit.samples, len(fit.samples)
     survival = 1.0 - np.arange(1, count + 1) / count
     # All of the largest samples: the tail is drawn on a logarithmic axis.
-    some = np.unique(np.append(np.linspace(0, count - 2, STEPS), np.arange(max(0, count - STEPS), count - 1)))
-    some = some.astype(int)
+    largest = np.arange(max(0, count - STEPS), count - 1)
+    some = np.unique(np.append(np.linspace(0, count - 2, STEPS).astype(int), largest))
     # Each sample is a step down: before it the level of the sample before, after it its own.
     across = np.repeat(x[some], 2)
     level = np.column_stack([1.0 - some / count, survival[some]]).ravel()
