@@ -218,3 +218,22 @@ def test_a_real_program_is_faster_on_two_cores():
     found = api.measure([PYTHON, "burn.py", "{cores}"], [1, 2], repeat=5)
     assert found.points[1]["speedup"] > 1.5
     assert found.fit.speedup(2.0) > 1.5
+
+
+@linux
+@two
+def test_interrupted_before_one_core_was_run():
+    """One width, and not one core: times are shown, a speedup is not known, and nothing is fitted."""
+
+    def stop_after_one(done, _):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    found = api.measure([PYTHON, "-c", "pass"], [2, 1], repeat=2, progress=stop_after_one)
+    (point,) = found.points
+    assert (point["cores"], point["speedup"], point["low"], point["efficiency"]) == (2, None, None, None)
+    assert point["time"] > 0.0
+    assert found.interrupted
+    assert found.to_dict()["speedup"] is None
+    with pytest.raises(KeyboardInterrupt):
+        api.measure([PYTHON, "-c", "pass"], [2, 1], progress=lambda _, total: stop_after_one(1, total))

@@ -13,6 +13,8 @@ from malleable.cli._running import deliver, finish, percent, progress_bar
 from malleable.cli._shared import JsonOption, console, print_json, show, table, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from malleable.fitting import Measured
 
 
@@ -40,9 +42,9 @@ def command(
     times = whole(repeat, "repeat", "5")
     # From here on a signal must end the command too, and not this process alone.
     _signals.worth_waiting()
-    with progress_bar("runs", "first run") as progress:
+    with progress_bar("runs", "first run") as bar:
         found = api.measure(
-            program, widths, repeat=times, out=out, progress=progress, group=_signals.end_with_us
+            program, widths, repeat=times, out=out, progress=_seldom(bar), group=_signals.end_with_us
         )
     # The file was written run by run.
     deliver(
@@ -51,6 +53,20 @@ def command(
         quiet=as_json,
     )
     finish(interrupted=found.interrupted)
+
+
+def _seldom(draw: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Draw when a run ends, and look for signals in between: drawing would take time from the command."""
+    drawn = -1
+
+    def report(done: int, total: int) -> None:
+        nonlocal drawn
+        _signals.check()
+        if done != drawn:
+            draw(done, total)
+            drawn = done
+
+    return report
 
 
 def _print(found: Measured) -> None:

@@ -24,6 +24,8 @@ from malleable.results import files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from malleable.contracts import FloatArray
+
 SHORT = 0.05
 """Seconds below which starting a program is a good part of its run time."""
 
@@ -54,29 +56,32 @@ class Measured:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """Run times per width: the median, the extremes, and the speedup over the narrowest width."""
-        times = {k: np.array([t for width, t in self.runs if width == k]) for k in self.widths}
+        """Run times per width: the median, the extremes, and the speedup over one core."""
+        return [self._point(k, np.array([t for width, t in self.runs if width == k])) for k in self.widths]
+
+    def _point(self, cores: int, times: FloatArray) -> dict[str, Any]:
+        median, fastest, slowest = float(np.median(times)), float(times.min()), float(times.max())
         base = self._one_core
-        found = []
-        for k, some in times.items():
-            several = len(some) > 1
-            speed = base / float(np.median(some))
-            found.append({
-                "cores": k, "time": float(np.median(some)), "speedup": speed,
-                "low": base / float(some.max()) if several else None,
-                "high": base / float(some.min()) if several else None,
-                "efficiency": speed / k,
-                "fastest": float(some.min()), "slowest": float(some.max()), "runs": len(some),
-            })  # fmt: skip
-        return found
+        several = len(times) > 1
+        return {
+            "cores": cores,
+            "time": median,
+            "speedup": None if base is None else base / median,
+            "low": base / slowest if base is not None and several else None,
+            "high": base / fastest if base is not None and several else None,
+            "efficiency": None if base is None else base / median / cores,
+            "fastest": fastest,
+            "slowest": slowest,
+            "runs": len(times),
+        }
 
     @property
-    def _one_core(self) -> float:
-        """The median time on one core; as fitted if it was not measured."""
+    def _one_core(self) -> float | None:
+        """The median time on one core; as fitted if it was not measured, None if that cannot be."""
         measured = [t for k, t in self.runs if k == 1]
-        if measured or self.fit is None:
-            return float(np.median(measured or [t for _, t in self.runs]))
-        return 1.0 / self.fit.rate
+        if measured:
+            return float(np.median(measured))
+        return 1.0 / self.fit.rate if self.fit else None
 
     @property
     def notes(self) -> tuple[str, ...]:
