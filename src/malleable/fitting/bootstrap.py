@@ -1,9 +1,10 @@
 """How far a fitted speedup may be from the truth: bootstrap bands.
 
-Where every width was run at least twice, runs are drawn with replacement within each width. Otherwise the
-residuals of the least-squares fit stand in for the noise: they are centred, stretched by √(m/(m−p)) for the p
-parameters that m widths were spent on, and added to the fitted curve in random order (Davison and Hinkley,
-*Bootstrap Methods and their Application*, 1997, section 6.3). The family is fitted again each time, and the
+Where every width was run at least three times, runs are drawn with replacement within each width, and their
+median moves by √(n/(n−1)) as much as it does there: few runs look too much alike. Otherwise the residuals of
+the least-squares fit stand in for the noise: they are centred, stretched by √(m/(m−p)) for the p parameters
+that m widths were spent on, and added to the fitted curve in random order (Davison and Hinkley, *Bootstrap
+Methods and their Application*, 1997, sections 2.3 and 6.3). The family is fitted again each time, and the
 band at a width holds the middle 95 % of the speedups found there.
 """
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 REPLICATIONS = 200
 LEVEL = 0.95
+ENOUGH = 3
+"""Runs per width from which on they tell the noise themselves."""
 
 
 def bands(
@@ -41,7 +44,7 @@ def bands(
 
 def _samples(measured: Measurements, curve: Curve, rng: np.random.Generator) -> Iterator[Points] | None:
     """Points as they might have been measured."""
-    if all(len(logs) > 1 for logs in measured.runs.values()):
+    if all(len(logs) >= ENOUGH for logs in measured.runs.values()):
         return _resampled_runs(measured, rng)
     points = measured.points
     smooth = choosing.fit_family("concave", points) if curve.family == "hull" else curve
@@ -56,9 +59,11 @@ def _samples(measured: Measurements, curve: Curve, rng: np.random.Generator) -> 
 
 
 def _resampled_runs(measured: Measurements, rng: np.random.Generator) -> Iterator[Points]:
+    runs = list(measured.runs.values())
+    stretch = np.array([np.sqrt(len(logs) / (len(logs) - 1.0)) for logs in runs])
     while True:
-        drawn = [np.median(rng.choice(logs, len(logs))) for logs in measured.runs.values()]
-        yield measured.points.with_rates(np.array(drawn))
+        drawn = np.array([np.median(rng.choice(logs, len(logs))) for logs in runs])
+        yield measured.points.with_rates(measured.medians + stretch * (drawn - measured.medians))
 
 
 def _resampled_residuals(

@@ -107,9 +107,11 @@ class Fit:
         if measured.falls:
             cores = ", ".join(f"{k:g}" for k in measured.falls)
             found.append(f"slower than on fewer cores at {cores}: a job leaves cores idle there, s is flat")
-        best = max(self.points, key=lambda point: point.speedup / point.cores)
-        if measured.widths[0] == 1.0 < best.cores and best.speedup > BETTER_THAN_LINEAR * best.cores:
-            found.append(f"better than linear on {best.cores:g} cores: {best.speedup:.4g} times as fast")
+        speeds = np.exp(measured.medians) / self.rate
+        best = int(np.argmax(speeds / np.array(measured.widths)))
+        k, speed = measured.widths[best], float(speeds[best])
+        if measured.widths[0] == 1.0 < k and speed > BETTER_THAN_LINEAR * k:
+            found.append(f"better than linear on {k:g} cores: {speed:.4g} times as fast")
         if float(self.speedup(widest)) > PARALLEL * widest:
             found.append(f"no loss up to {widest:g} cores: measure on more to see where the speedup ends")
         return tuple(found)
