@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.json_keys import keys
 from support.shell import malleable
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
@@ -26,13 +27,6 @@ def as_json(*arguments: str, stdin: str = ""):
     done = malleable("fit", *arguments, "--json", stdin=stdin)
     assert (done.status, done.err) == (0, "")
     return json.loads(done.out, parse_constant=pytest.fail)
-
-
-def keys(document):
-    """All keys of a document, however deep."""
-    if isinstance(document, list):
-        return set().union(*map(keys, document), set())
-    return set(document) | set().union(*map(keys, document.values())) if isinstance(document, dict) else set()
 
 
 def test_the_document():

@@ -51,6 +51,22 @@ def test_it_starts_from_its_prior():
     assert distance(learner.speedup, Speedup.of(PRIOR)) < 1e-3
 
 
+@pytest.mark.parametrize(
+    "prior",
+    [
+        {"kind": "table", "cores": [1, 2, 4], "speedup": [1.0, 2.6, 3.0]},
+        {"kind": "table", "cores": [1, 2, 4, 8], "speedup": [1.0, 1.1, 3.0, 3.1]},
+        {"kind": "usl", "contention": 0.1, "coherency": 0.05},
+    ],
+    ids=["super-linear", "dented", "falling"],
+)
+def test_a_prior_outside_the_contract_is_moved_into_it(prior):
+    """A prior that is super-linear, not concave, or falls is replaced by the nearest one that is not."""
+    learner = Learner(prior, limit=32)
+    assert_contract(learner.speedup, 32.0)
+    assert np.all(learner.speedup(np.arange(1.0, 33.0)) <= np.arange(1.0, 33.0) * (1.0 + 1e-9))
+
+
 @given(
     observed=st.lists(st.tuples(st.integers(1, 5000), st.floats(1e-9, 1e9)), max_size=60),
     exponent=st.floats(0.05, 0.95),

@@ -14,9 +14,11 @@ from malleable import api
 from malleable.errors import MalleableError
 from malleable.fitting import read_measurements
 from malleable.fitting.running import VARIABLES, processors
+from support.json_keys import keys
 from support.living import MALLEABLE, assert_gone, running, wait_until
 from support.shell import malleable
 
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 TELL = """\
 import json, os, sys
 with open("told", "a") as log:
@@ -85,7 +87,7 @@ def test_what_a_program_is_told():
 @linux
 @two
 def test_the_document_and_the_file():
-    """The JSON has the keys of the design; the file holds every run, and `fit` reads it."""
+    """The JSON has the keys of the design, all documented; the file holds every run, and `fit` reads it."""
     done = malleable("measure", "--cores", "1,2", "--repeat", "3", "--json", "--", PYTHON, "-c", "pass")
     assert (done.status, done.err) == (0, "")
     document = json.loads(done.out)
@@ -97,6 +99,11 @@ def test_the_document_and_the_file():
         assert point["fastest"] <= point["time"] <= point["slowest"]
         assert point["efficiency"] == pytest.approx(point["speedup"] / point["cores"])
     assert document["points"][0]["speedup"] == 1.0
+    (section,) = [
+        s for s in REFERENCE.read_text("utf-8").split("\n## ") if s.startswith("malleable measure ")
+    ]
+    for key in keys(document):
+        assert any(f"{before}{key}`" in section for before in "`."), key
     read = read_measurements("measurements.csv")
     assert {k: len(logs) for k, logs in read.runs.items()} == {1.0: 3, 2.0: 3}
     assert read.points.widths.tolist() == [point["cores"] for point in document["points"]]

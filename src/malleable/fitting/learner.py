@@ -126,8 +126,8 @@ class Learner:
 
     @property
     def speedup(self) -> Speedup:
-        """What is believed now: concave, not falling, s(1) = 1 and s(k) ≤ k; at first the prior."""
-        return self.prior if not self._widths else self._learned()[0]
+        """What is believed now: concave, not falling, and s(k) ≤ k; at first the prior, if it is so."""
+        return self._learned()[0]
 
     def uncertainty(self, cores: int) -> float:
         """The standard deviation of log s(k): 0.1 means that s(k) is known to about 10 %."""
@@ -140,9 +140,16 @@ class Learner:
             knots = self._knots()
             mean, deviation = self._posterior(knots)
             base = np.log(np.asarray(self.prior(knots), dtype=float))
-            self._last = _projected(knots, np.exp(base + mean), deviation)
+            believed = np.exp(base + mean)
+            as_is = not self._widths and self._is_sound(knots, believed)
+            self._last = self.prior if as_is else _projected(knots, believed, deviation)
             self._current = self._last, knots, deviation
         return self._current
+
+    def _is_sound(self, knots: FloatArray, speeds: FloatArray) -> bool:
+        """Whether the prior is concave, does not fall up to the limit, and is at most linear."""
+        rises = np.all(np.diff(speeds) >= 0.0) and np.all(speeds <= knots * (1.0 + 1e-12))
+        return bool(self.prior.concave and rises)
 
     def _knots(self) -> FloatArray:
         """Widths at which the speedup may bend: two per doubling, those observed, and the widest."""
