@@ -60,6 +60,7 @@ def test_every_json_key_is_documented(arguments):
 def test_standard_input():
     """A dash reads the pipe, and says the same as the file."""
     assert as_json("-", stdin=RUNS)["speedup"] == as_json("runs.csv")["speedup"]
+    assert as_json("--sizes", "-", stdin=SIZES)["size"] == as_json("--sizes", "sizes.txt")["size"]
 
 
 def test_for_people():

@@ -13,6 +13,7 @@ import pytest
 from malleable import api
 from malleable.errors import MalleableError
 from malleable.fitting import read_measurements
+from malleable.fitting import running as run_module
 from malleable.fitting.running import VARIABLES, processors
 from support.json_keys import keys
 from support.living import MALLEABLE, assert_gone, running, wait_until
@@ -82,6 +83,18 @@ def test_what_a_program_is_told():
     assert {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"} < {
         *VARIABLES
     }
+
+
+@linux
+def test_cores_come_before_hyper_threads(monkeypatch, tmp_path):
+    """Of processors in pairs that share a core, one of each core is used before the second of any."""
+    for processor in range(6):
+        (tmp_path / f"cpu{processor}").write_text({0: "0-1", 1: "0-1", 2: "2,5", 5: "2,5"}.get(processor, ""))
+    monkeypatch.setattr(run_module, "TOPOLOGY", str(tmp_path / "cpu{}"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 4, 2, 1, 0})
+    assert processors() == [0, 2, 4, 1, 5]
+    monkeypatch.setattr(run_module, "TOPOLOGY", str(tmp_path / "none{}"))
+    assert processors() == [0, 1, 2, 4, 5]
 
 
 @linux

@@ -14,7 +14,9 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from malleable.errors import MeasurementError
@@ -36,15 +38,33 @@ LOOK = 0.05
 """Seconds between two looks at whether to stop; a run that ends is seen at once."""
 
 
+TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 CAN_BIND = hasattr(os, "sched_setaffinity")
 """Whether programs can be bound to processors here."""
 
 
 def processors() -> list[int]:
-    """The processors that this process may use."""
-    if CAN_BIND:
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    """The processors that this process may use, one of each core before the second of any.
+
+    Two processors of one core (hyper-threads) share it, and would look like a bad speedup.
+    """
+    there = sorted(os.sched_getaffinity(0)) if CAN_BIND else list(range(os.cpu_count() or 1))
+    seen: Counter[str] = Counter()
+    ranks = {}
+    for processor in there:
+        core = _core(processor)
+        ranks[processor] = seen[core]
+        seen[core] += 1
+    return sorted(there, key=lambda processor: (ranks[processor], processor))
+
+
+def _core(processor: int) -> str:
+    """The core that a processor belongs to, named by all processors of it; itself where that is unknown."""
+    try:
+        text = Path(TOPOLOGY.format(processor)).read_text(encoding="ascii").strip()
+    except OSError:
+        text = ""
+    return text or str(processor)
 
 
 def check_program(command: Sequence[str]) -> None:
@@ -139,7 +159,7 @@ def _affinity(cores: int) -> Iterator[None]:
         yield
         return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(before)[:cores])
+    os.sched_setaffinity(0, processors()[:cores])
     try:
         yield
     finally:

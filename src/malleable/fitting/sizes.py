@@ -17,7 +17,7 @@ import numpy as np
 
 from malleable.catalog.spec import whole_number
 from malleable.contracts import Distribution, FloatArray
-from malleable.distributions.empirical import Empirical
+from malleable.distributions.empirical import Empirical, read_lines
 from malleable.distributions.erlang import Erlang
 from malleable.distributions.hyperexponential import Hyperexponential
 from malleable.distributions.phase_type import PhaseType
@@ -26,6 +26,7 @@ from malleable.fitting import moments
 from malleable.fitting.curves import rounded
 from malleable.fitting.erlang_mixtures import Mixture, fit_mixture
 from malleable.fitting.fit import inline
+from malleable.model.standard_input import standard_input
 
 AUTO, CRITERION, ASKED = "auto", "BIC", "asked for"
 PARAMETERS = {"exponential": 1, "erlang": 2, "hyperexponential": 3, "coxian": 3}
@@ -119,11 +120,7 @@ def fit_sizes(source: Any, family: str = AUTO, *, phases: int = 4) -> SizeFit:
 def _samples(source: Any) -> FloatArray:
     """The numbers, sorted; read as the empirical law reads them."""
     try:
-        values = (
-            Empirical.from_parameters({"file": source})
-            if isinstance(source, str | Path)
-            else Empirical(tuple(map(float, source)))
-        ).values
+        values = _values(source)
     except MalleableError as error:
         raise MeasurementError(error.problem, error.hint) from None
     except (TypeError, ValueError):
@@ -133,6 +130,14 @@ def _samples(source: Any) -> FloatArray:
         hint = f'use size = {{ kind = "deterministic", value = {values[0]:g} }}, or give more samples'
         raise MeasurementError(problem, hint)
     return np.sort(np.array(values))
+
+
+def _values(source: Any) -> tuple[float, ...]:
+    if isinstance(source, str | Path):
+        if str(source) == "-":
+            return read_lines(standard_input(), "the input")
+        return Empirical.from_parameters({"file": source}).values
+    return Empirical(tuple(map(float, source))).values
 
 
 def _tried(family: str, x: FloatArray, phases: int) -> moments.Found | None:
