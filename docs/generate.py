@@ -33,6 +33,7 @@ from malleable import (  # noqa: E402
     catalog,
     contracts,
     errors,
+    fitting,
     model,
     results,
     statistics,
@@ -176,6 +177,9 @@ RETURNED = (
     statistics.Estimate,
     statistics.Percentiles,
     statistics.Controls,
+    fitting.Fit,
+    fitting.Point,
+    fitting.SizeFit,
 )
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (fw_cam, ("plan", "FixedWidthPlan", "Pool")),
@@ -183,6 +187,7 @@ THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (markov_chain, ("solve", "ExactChain")),
     (queues, ("erlang_c", "mmc", "mphc", "mgc_response_time", "QueueMeans")),
 )
+MEASURING = ("Learner", "Measurements", "Measured", "measure")
 CONTRACTS = (contracts.Speedup, contracts.Distribution, contracts.Arrivals, contracts.Policy)
 
 
@@ -208,6 +213,8 @@ def api() -> str:
         *returned,
         "## Job files\n\nFrom `malleable.model.job_files`.",
         *files,
+        "## Measurements\n\nFrom `malleable.fitting`; [how to use them](../how-to/use-measured-speedups.md).",
+        *[_entry(name, getattr(fitting, name)) for name in MEASURING],
         "## Executors\n\nFrom `malleable.execution.ray`, with the extra `malleable[ray]`.",
         _entry("RayExecutor", ray.RayExecutor),
         "## Theory\n\nFrom the modules of `malleable.theory`.",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable import Jobs, allocate, bound, mean_field, paper_workload
+from malleable import Jobs, allocate, bound, fit_speedup, mean_field, paper_workload
 from malleable.contracts import Speedup
+from malleable.fitting import parse_measurements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,7 +186,52 @@ def finite() -> str:
     return drawing(left + width + 80, bottom + 48, title, parts)
 
 
-PICTURES = {"allocation.svg": allocation, "finite.svg": finite, "hull.svg": hull, "load.svg": loads}
+def fit() -> str:
+    """The run times of the tutorial, the speedup fitted to them, and its band."""
+    tutorial = (HERE.parent / "tutorial" / "measure.md").read_text(encoding="utf-8")
+    rows = tutorial.split("<!-- file: render.csv -->\n```csv\n")[1].split("```")[0]
+    found = fit_speedup(parse_measurements(rows))
+    left, bottom, width, height = 60, 300, 520, 240
+    grid = np.linspace(1.0, 16.0, 61)
+    low, high = found.band(grid) or (grid, grid)
+
+    def at(k: float, s: float) -> tuple[float, float]:
+        return left + (k / 17.0) * width, bottom - (s / 10.0) * height
+
+    share = found.speedup.parameters()["sequential"]
+    title = f"Amdahl's law fitted to run times: {100 * share:.1f} % sequential"
+    parts = [text(20, 28, title, 16, INK, "font-weight='600'")]
+    for s in range(0, 11, 2):
+        x, y = at(0, s)
+        parts += [line(x, y, x + width, y), text(x - 10, y + 4, f"{s}", 11, QUIET, "text-anchor='end'")]
+    for k in (1, 2, 4, 8, 16):
+        parts.append(text(at(k, 0)[0], bottom + 18, f"{k}", 11, QUIET, "text-anchor='middle'"))
+    parts.append(text(left + width, bottom + 36, "cores k", 12, QUIET, "text-anchor='end'"))
+    parts.append(text(20, 50, "speedup s(k)", 12, QUIET))
+    rim = [*map(at, grid, low), *map(at, grid[::-1], high[::-1])]
+    area = " ".join(f"{x:.1f},{y:.1f}" for x, y in rim)
+    parts.append(f"<polygon points='{area}' fill='{CLASS_COLOURS[0]}' fill-opacity='0.25'/>")
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(at, grid, found.speedup(grid)))
+    parts.append(f"<polyline points='{path}' fill='none' stroke='{CLASS_COLOURS[0]}' stroke-width='2.5'/>")
+    for point in found.points:
+        x, y = at(point.cores, point.speedup)
+        for end in (point.low, point.high):
+            tip = at(point.cores, end or point.speedup)[1]
+            parts.append(line(x, y, x, tip, CLASS_COLOURS[1], "stroke-width='2'"))
+        parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{CLASS_COLOURS[1]}'/>")
+    parts.append(
+        text(left + 220, bottom - 60, "dots: medians of three runs; band: 95 % by bootstrap", 12, QUIET)
+    )
+    return drawing(left + width + 24, bottom + 48, "A fitted speedup", parts)
+
+
+PICTURES = {
+    "allocation.svg": allocation,
+    "finite.svg": finite,
+    "fit.svg": fit,
+    "hull.svg": hull,
+    "load.svg": loads,
+}
 
 
 def main() -> int:

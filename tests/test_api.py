@@ -15,7 +15,10 @@ from malleable import api, paper_workload
 from malleable.errors import MalleableError, ParameterError
 from malleable.model import builtin_workloads
 
-VERBS = ("allocate", "bound", "compare", "listing", "mean_field", "read_jobs", "read_workload", "reproduce")
+VERBS = (
+    "allocate", "bound", "compare", "draw", "fit_sizes", "fit_speedup", "listing", "mean_field", "measure",
+    "read_jobs", "read_workload", "reproduce",
+)  # fmt: skip
 JOBS = [{"id": "a", "class": "class-1", "remaining": 1.0}]
 TINY = {"load": 0.25, "jobs": 200, "interpreted": True}
 QUESTIONS = {

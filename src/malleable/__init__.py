@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from malleable.api import allocate as allocate
     from malleable.api import bound as bound
     from malleable.api import compare as compare
+    from malleable.api import fit_sizes as fit_sizes
+    from malleable.api import fit_speedup as fit_speedup
     from malleable.api import mean_field as mean_field
     from malleable.api import simulate as simulate
     from malleable.errors import MalleableError as MalleableError
@@ -38,6 +40,8 @@ _HOMES = {
     "allocate": "api",
     "bound": "api",
     "compare": "api",
+    "fit_sizes": "api",
+    "fit_speedup": "api",
     "load_workload": "model",
     "mean_field": "api",
     "paper_workload": "model",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
+    from malleable.fitting import Fit, Measured, Measurements, SizeFit
     from malleable.paper.contracts import Effort
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
@@ -191,6 +192,72 @@ def compare(
         read_workload(workload), cores, policies,
         load=load, baseline=baseline, executor=executor, progress=progress, workers=workers, **settings,
     )  # fmt: skip
+
+
+def fit_speedup(
+    source: Any = None,
+    family: str = "auto",
+    *,
+    times: Any = None,
+    throughput: Any = None,
+    row: str | None = None,
+    seed: int = 0,
+    replications: int = 200,
+) -> Fit:
+    """A speedup from measurements: a file, text such as "1@3600,2@1800", or `times` or `throughput`.
+
+    `times` and `throughput` are `{cores: value}` or `{cores: [value, value, …]}`, or pairs (cores, value).
+    `family` is hull, concave, amdahl, power, rooftop, usl, linear_power, or auto for the one that predicts
+    best. `row` picks a curve of a file that holds several; `replications` make the bootstrap bands.
+    """
+    from malleable import fitting  # noqa: PLC0415 - ditto
+
+    if source is not None and (times is not None or throughput is not None):
+        raise ParameterError("measurements are given twice", "give a file, times or throughput")
+    if isinstance(source, fitting.Measurements):
+        measured: Measurements = source
+    elif source is not None:
+        measured = fitting.read_measurements(source, row)
+    else:
+        measured = fitting.Measurements.of(times, throughput)
+    return fitting.fit_speedup(measured, family, seed=seed, replications=replications)
+
+
+def measure(
+    command: Sequence[str],
+    cores: Sequence[int],
+    *,
+    repeat: int = 5,
+    out: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    group: Callable[[int | None], None] | None = None,
+) -> Measured:
+    """Run times of a command on several numbers of cores of this machine, kept in the file `out`.
+
+    The command is told its cores by affinity, by the usual variables, and by `{cores}` in its arguments.
+    `progress(done, total)` is called often, with numbers of runs; `group` is told the process group of each.
+    """
+    from malleable import fitting  # noqa: PLC0415 - ditto
+
+    return fitting.measure(command, cores, repeat=repeat, out=out, progress=progress, group=group)
+
+
+def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
+    """A law of sizes from samples: a file with one number per line, or the numbers themselves.
+
+    `family` is exponential, erlang, hyperexponential, coxian (by moments), phase_type (by EM, with `phases`
+    phases), or auto for the one with the lowest BIC.
+    """
+    from malleable import fitting  # noqa: PLC0415 - ditto
+
+    return fitting.fit_sizes(source, family, phases=phases)
+
+
+def draw(found: Fit | SizeFit, path: str | Path) -> Path:
+    """A picture of a fit beside its data, as SVG, PNG or PDF by the ending of `path`."""
+    from malleable import plots  # noqa: PLC0415 - ditto
+
+    return plots.draw_file(plots.fit_figure(found), path)
 
 
 def ray_executor(address: str) -> Executor:

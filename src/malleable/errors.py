@@ -60,6 +60,10 @@ class JobsError(MalleableError, ValueError):
     """A list of jobs cannot be understood."""
 
 
+class MeasurementError(MalleableError, ValueError):
+    """Measurements cannot be understood, or a command cannot be measured."""
+
+
 class InfeasibleError(MalleableError, ValueError):
     """No allocation can keep up with the work that arrives."""
 

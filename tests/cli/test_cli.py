@@ -12,6 +12,7 @@ import malleable as package
 from malleable import catalog
 from support.cli_checks import REFERENCE, as_json
 from support.cli_files import CSV
+from support.json_keys import keys
 from support.shell import malleable
 
 pytestmark = pytest.mark.usefixtures("with_jobs")
@@ -86,13 +87,6 @@ def test_list_everything_names_the_family():
 def test_list_of_families_to_come_is_empty(family):
     assert as_json("list", family) == []
     assert malleable("list", family).out == f"there are no {family} yet\n"
-
-
-def keys(document) -> set[str]:
-    """All keys of a document, however deep."""
-    if isinstance(document, list):
-        return set().union(*map(keys, document), set())
-    return set(document) | set().union(*map(keys, document.values())) if isinstance(document, dict) else set()
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from support.shell import Outcome, malleable, shell
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+DATA = ROOT.parent / "shared" / "data"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 FENCE = re.compile(
     r"(?:<!-- file: (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -272,3 +273,12 @@ def test_changelog_names_the_version():
 def test_ellipsis(expected, shown, same):
     """`...` on its own line stands for any lines, and nothing else does."""
     assert matches(expected, shown) is same
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"measured curves are not at {DATA}")
+def test_the_table_of_fits_is_fresh():
+    """`docs/make_fit_table.py` would change nothing."""
+    line = [sys.executable, DOCS / "make_fit_table.py", DATA, "--check"]
+    done = subprocess.run(line, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

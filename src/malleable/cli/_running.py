@@ -117,7 +117,9 @@ def read_workers(workers: str | None) -> int | None:
 
 
 @contextmanager
-def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None]]:
+def progress_bar(
+    unit: str = "jobs", starting: str = "starting (first use compiles)"
+) -> Iterator[Callable[[int, int], None]]:
     """Stop where it is safe when asked to; on a terminal also a bar with rate and time left."""
     from rich.console import Console
 
@@ -137,7 +139,7 @@ def progress_bar(unit: str = "jobs") -> Iterator[Callable[[int, int], None]]:
         def render(self, task: Any) -> Text:
             speed = task.finished_speed or task.speed
             if not task.completed:
-                return Text("starting (first use compiles)")
+                return Text(starting)
             return Text("" if speed is None else f"{_short(speed)} {unit}/s")
 
     # Drawn from here and not from a thread: worker processes are forked from this one.

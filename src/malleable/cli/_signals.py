@@ -37,11 +37,17 @@ class _State:
     listening = False
     received: int | None = None
     patient = False
+    group: int | None = None
 
 
 def worth_waiting() -> None:
     """From now on there is something to hand in, so the first signal waits for `check`."""
     _State.patient = True
+
+
+def end_with_us(group: int | None) -> None:
+    """A process group that must not outlive this process, however that ends; None when it is over."""
+    _State.group = group
 
 
 def check() -> None:
@@ -115,8 +121,15 @@ def _hear(pipe: int) -> None:
         if _State.received is not None or not _State.patient:
             _State.received = heard
             _say("interrupted")
+            _end_group()
             os._exit(status())
         _State.received = heard
+
+
+def _end_group() -> None:
+    if _State.group is not None:
+        with suppress(OSError):
+            os.killpg(_State.group, signal.SIGKILL)
 
 
 def _say(text: str) -> None:

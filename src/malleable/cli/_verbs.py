@@ -11,7 +11,19 @@ import typer
 from typer.core import TyperGroup
 
 from malleable import __version__
-from malleable.cli import _signals, _streams, allocate, bound, compare, list_kinds, meanfield, paper, simulate
+from malleable.cli import (
+    _signals,
+    _streams,
+    allocate,
+    bound,
+    compare,
+    fit,
+    list_kinds,
+    meanfield,
+    measure,
+    paper,
+    simulate,
+)
 from malleable.cli._shared import say
 from malleable.errors import MalleableError
 
@@ -46,6 +58,8 @@ app.command("allocate")(allocate.command)
 app.command("meanfield")(meanfield.command)
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("measure")(measure.command)
+app.command("fit")(fit.command)
 app.command("paper")(paper.command)
 app.command("list")(list_kinds.command)
 

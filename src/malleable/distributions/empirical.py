@@ -20,7 +20,7 @@ from malleable.contracts import Distribution
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from malleable.contracts import FloatArray
 
@@ -38,17 +38,22 @@ def _read(given: Mapping[str, Any]) -> tuple[float, ...]:
         reason = getattr(error, "strerror", None) or "not a text file"
         hint = f"give the path from {str(Path.cwd())!r} of a text file with one number per line"
         raise ParameterError(f"cannot read {str(file)!r}: {reason.lower()}", hint) from None
+    return read_lines(lines, repr(str(file)))
+
+
+def read_lines(lines: Iterable[str], name: str) -> tuple[float, ...]:
+    """The numbers in the lines of a file of one column."""
     texts = [(number, _entry(line)) for number, line in enumerate(lines, start=1)]
     texts = [(number, text) for number, text in texts if text]
     if texts and _is_header(texts[0][1]):
         del texts[0]
     if not texts:
-        raise ParameterError(f"{str(file)!r} holds no numbers", ONE_PER_LINE)
+        raise ParameterError(f"{name} holds no numbers", ONE_PER_LINE)
     values = []
     for number, text in texts:
         value = _number(text)
         if not 0.0 < value < inf:
-            problem = f"line {number} of {str(file)!r} is not a positive number: {text!r:.60}"
+            problem = f"line {number} of {name} is not a positive number: {text!r:.60}"
             raise ParameterError(problem, ONE_PER_LINE)
         values.append(value)
     return tuple(values)

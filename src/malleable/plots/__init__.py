@@ -15,9 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import ExecutionError, to_install
+from malleable.errors import ExecutionError, OutputError, to_install
 from malleable.plots._layout import with_data
+from malleable.plots.fit_figures import fit_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
+from malleable.results import files
 
 if TYPE_CHECKING:
     from malleable.plots.figures import Figure
@@ -27,7 +29,9 @@ __all__ = [
     "check_installed",
     "comparison_figure",
     "digest",
+    "draw_file",
     "draw_files",
+    "fit_figure",
     "interactive",
     "plotly_script",
     "prepare",
@@ -60,6 +64,21 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
 
     return drawn(with_data(figure), SUFFIXES)
+
+
+def _drawable(path: str | Path) -> Path:
+    """The path, if a figure can be drawn into such a file."""
+    if Path(path).suffix.removeprefix(".") not in SUFFIXES:
+        hint = f"end it in {', '.join(f'.{suffix}' for suffix in SUFFIXES)}"
+        raise OutputError(f"cannot tell the format of a picture from {str(path)!r}", hint)
+    return Path(path)
+
+
+def draw_file(figure: Figure, path: str | Path) -> Path:
+    """Draw a figure into a file whose ending names the format."""
+    place = _drawable(path)
+    files.put(place, draw_files(figure)[place.suffix.removeprefix(".")])
+    return place
 
 
 def interactive(figure: Figure) -> dict[str, Any]:

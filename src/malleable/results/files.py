@@ -58,8 +58,14 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
+    put(path, text.getvalue().encode(errors="backslashreplace"))
+
+
+def put(path: Path, content: bytes) -> None:
+    """Put `content` at `path` in one step, in a folder that is made if need be."""
     try:
-        replace_file(path, text.getvalue().encode(errors="backslashreplace"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
     except OSError as error:
         raise _unwritable(path, error) from None
 
