@@ -40,16 +40,17 @@ SHOWN = 12
 def check(out: Any, present: int, n: float, sharing: int) -> int:
     """Whether the rule gave sane numbers, at most n in total, and parts of a core only if it shares them."""
     total = 0.0
-    part = False
     for j in range(present):
         # NaN is neither at least 0 nor below it.
         if not out[j] >= 0.0:
             return NEGATIVE if out[j] < 0.0 else NOT_A_NUMBER
-        part = part or 0.0 < out[j] < 1.0 - TOLERANCE
         total += out[j]
-    if total > n * (1.0 + TOLERANCE):
-        return OVER_ALLOCATED
-    return PART_OF_A_CORE if part and sharing == 0 else DONE
+    status = OVER_ALLOCATED if total > n * (1.0 + TOLERANCE) else DONE
+    if sharing == 0 and status == DONE:
+        for j in range(present):
+            if 0.0 < out[j] < 1.0 - TOLERANCE:
+                status = PART_OF_A_CORE
+    return status
 
 
 def refusal(status: int, cores: float, place: str, shown: str) -> PolicyError:
@@ -95,7 +96,9 @@ def enforce(
 ) -> FloatArray:
     """The cores of each job if the proposal is sane; the error of the simulator if it is not."""
     widths = one_each(proposed, jobs)
-    status = check(widths.tolist(), jobs, cores, int(sharing))
+    # All at once first: a loop over many jobs takes its time where it is not compiled.
+    shares = not sharing and bool(((widths > 0.0) & (widths < 1.0 - TOLERANCE)).any())
+    status = check(widths.tolist(), jobs, cores, int(not shares))
     if status != DONE:
         raise refusal(status, cores, f"for {_counted(jobs, 'job')}", shown(widths))
     if not integer:

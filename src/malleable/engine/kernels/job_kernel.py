@@ -320,8 +320,10 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                     jobs[j, column] = jobs[j + 1, column]
                 for column in range(PRIVATE):
                     private[j, column] = private[j + 1, column]
+            if not plain:
                 for line in range(MEMORY):
-                    memory[line, j] = memory[line, j + 1]
+                    for j in range(who, present):
+                        memory[line, j] = memory[line, j + 1]
             events += 1
         elif wait <= beat:
             ask = False
@@ -365,7 +367,8 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                             lost = limit(limits, i, LOST)
                             jobs[j, REMAINING] = min(jobs[j, REMAINING] + lost, jobs[j, SIZE])
                         private[j, STARTED] = 1.0
-                        memory[KEPT, j] = k
+                        if not plain:
+                            memory[KEPT, j] = k
                     jobs[j, HELD] = k
                     private[j, SPEED] = speed(encoded, int(jobs[j, CLASS]), k)
         if pauses:
