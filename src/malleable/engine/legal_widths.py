@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.knapsack import pack
-from malleable.engine.rule_interface import CLASS, COLUMNS, HELD, PINNED
+from malleable.engine.rule_interface import CLASS, COLUMNS, HELD
 from malleable.engine.width_table import (
     COUNT,
     LEAST,
@@ -43,27 +43,33 @@ DUST = 1e-9
 
 
 def set_aside(
-    jobs: FloatArray, calm: FloatArray, now: float, n: float, limits: FloatArray, rows: IntArray
+    jobs: FloatArray,
+    calm: FloatArray,
+    now: float,
+    n: float,
+    limits: FloatArray,
+    rows: IntArray,
+    pinned: FloatArray,
 ) -> tuple[int, float]:
     """Mark the jobs that cannot move now; write the rows of the others; how many, and the cores left.
 
-    `calm` says until when a job is quiet. A job that the cores no longer suffice for is marked as stopped
-    (−1): it gets no cores at this decision.
+    `calm` says until when a job is quiet. Who keeps its cores is marked by 1 in `pinned`; a job that the
+    cores no longer suffice for by −1: it gets none at this decision; all others by 0.
     """
     size, free = jobs.shape[0], n
     for j in range(size):
         held, i = jobs[j, HELD], int(jobs[j, CLASS])
         stays = held > 0.0 and (limit(limits, i, SHAPE) != MALLEABLE or calm[j] > now)
-        jobs[j, PINNED] = 1.0 if stays else 0.0
+        pinned[j] = 1.0 if stays else 0.0
         if stays:
             free -= held
     for j in range(size - 1, -1, -1):
-        if free < -DUST and jobs[j, PINNED] == 1.0:
+        if free < -DUST and pinned[j] == 1.0:
             free += jobs[j, HELD]
-            jobs[j, PINNED] = -1.0
+            pinned[j] = -1.0
     movable = 0
     for j in range(size):
-        if jobs[j, PINNED] == 0.0:
+        if pinned[j] == 0.0:
             rows[movable] = j
             movable += 1
     return movable, max(free, 0.0)

@@ -48,7 +48,6 @@ from malleable.engine.rule_interface import (
     HELD,
     IDENTITY,
     MORE_CAPACITY,
-    PINNED,
     REMAINING,
     RESTARTS,
     SIZE,
@@ -65,9 +64,12 @@ from malleable.engine.width_table import WORK as LOST
 # Columns of `private`: what the engine knows of a job and a rule need not.
 ARRIVED, SPEED, RESUMES, STARTED = range(4)
 PRIVATE = 4
-# Rows of `memory`: until when a job is quiet, and the width that it has chosen for good (0: none yet).
-CALM, KEPT = range(2)
+# Rows of `memory`: until when a job is quiet, the width that it has chosen for good (0: none yet), and
+# whether it keeps its cores at this decision, whatever is proposed.
+CALM, KEPT, PINNED = range(3)
 MEMORY = 2
+"""Rows that are kept from one decision to the next."""
+MEMORY_ROWS = 3
 # Entries of `scalars` beyond those of the class kernel.
 TICK, CORES, CAPACITY, LATE = 6, 7, 8, 9
 """The next round, the cores there are now, the integral of their number, the end of the known changes."""
@@ -147,9 +149,10 @@ def ask_rule(
     out: Any,
 ) -> int:
     """Ask the rule about the jobs that can move, and make what it proposes legal."""
-    movable, free = set_aside(jobs[:present], memory[CALM], now, n, limits, rows)
+    pinned = memory[PINNED]
+    movable, free = set_aside(jobs[:present], memory[CALM], now, n, limits, rows, pinned)
     for j in range(present):
-        out[j] = jobs[j, HELD] if jobs[j, PINNED] == 1.0 else 0.0
+        out[j] = jobs[j, HELD] if pinned[j] == 1.0 else 0.0
     if movable == 0 or free < 1.0 - TOLERANCE:
         return DONE
     asked = copy_rows(jobs[:present], rows, movable, sees_all, view)
@@ -285,7 +288,6 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             jobs[present, SIZE] = sizes[a]
             jobs[present, RESTARTS] = 0.0
             jobs[present, IDENTITY] = identity
-            jobs[present, PINNED] = 0.0
             memory[CALM, present] = memory[KEPT, present] = 0.0
             private[present, ARRIVED] = now
             private[present, SPEED] = 0.0
@@ -320,10 +322,9 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                     jobs[j, column] = jobs[j + 1, column]
                 for column in range(PRIVATE):
                     private[j, column] = private[j + 1, column]
-            if not plain:
+                # In this loop and for every workload: on its own it would keep the compiler from a good copy.
                 for line in range(MEMORY):
-                    for j in range(who, present):
-                        memory[line, j] = memory[line, j + 1]
+                    memory[line, j] = memory[line, j + 1]
             events += 1
         elif wait <= beat:
             ask = False
@@ -367,8 +368,7 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                             lost = limit(limits, i, LOST)
                             jobs[j, REMAINING] = min(jobs[j, REMAINING] + lost, jobs[j, SIZE])
                         private[j, STARTED] = 1.0
-                        if not plain:
-                            memory[KEPT, j] = k
+                        memory[KEPT, j] = k
                     jobs[j, HELD] = k
                     private[j, SPEED] = speed(encoded, int(jobs[j, CLASS]), k)
         if pauses:

@@ -102,7 +102,7 @@ class JobMachine(Machine):
     def _set_room(self) -> None:
         """Room for what a decision writes."""
         size = len(self.jobs)
-        self.memory, self.out, self.part = np.zeros((J.MEMORY, size)), np.zeros(size), np.zeros(size)
+        self.memory, self.out, self.part = np.zeros((J.MEMORY_ROWS, size)), np.zeros(size), np.zeros(size)
         self.view, self.rows = np.zeros((size, COLUMNS)), np.zeros(size, dtype=np.int64)
 
     def _grow(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from malleable.contracts import Allocation
 from malleable.engine.enforcement import enforce, proposal
 from malleable.engine.legal_widths import legalise, set_aside
-from malleable.engine.rule_interface import HELD, PINNED
+from malleable.engine.rule_interface import HELD
 from malleable.engine.width_table import encode_limits
 from malleable.model import ConditionWarning
 from malleable.policies.base.job_rule import a_class_each, job_rows
@@ -37,9 +37,9 @@ def legal_allocation(policy: Policy, jobs: Jobs, cores: float, *, integer: bool 
     limits = encode_limits(workload.job_types, cores)
     order, rows = jobs.order, job_rows(jobs, index)
     places = np.zeros(len(jobs), dtype=np.int64)
-    movable, free = set_aside(rows, np.zeros(len(jobs)), 0.0, cores, limits, places)
-    out = np.zeros(len(jobs))
-    out[order] = np.where(rows[:, PINNED] == 1.0, rows[:, HELD], 0.0)
+    pinned, out = np.zeros(len(jobs)), np.zeros(len(jobs))
+    movable, free = set_aside(rows, np.zeros(len(jobs)), 0.0, cores, limits, places, pinned)
+    out[order] = np.where(pinned == 1.0, rows[:, HELD], 0.0)
     if movable == 0 or free < 1.0:
         return Allocation(out, None)
     part, price = _proposed(policy, jobs, cores, free, order[places[:movable]], integer=integer)
