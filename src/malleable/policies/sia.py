@@ -20,10 +20,11 @@ import numpy as np
 from annotated_types import Ge, Lt
 
 from malleable.catalog.spec import Positive
+from malleable.engine.knapsack import pack
 from malleable.engine.rule_interface import CLASS, HELD
 from malleable.engine.speedup_table import encode, speed
 from malleable.policies.base.job_rule import table_of
-from malleable.policies.base.periodic_restarts import CELLS, PRICES, Restarting, change_factor
+from malleable.policies.base.periodic_restarts import Restarting, change_factor
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
@@ -45,15 +46,18 @@ def sia(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> N
     levels = 1
     while 1 << levels <= n:
         levels += 1
-    costs = np.empty((size, levels))
+    # Choice 0 is no cores at all.
+    widths, costs = np.zeros((size, levels + 1)), np.empty((size, levels + 1))
+    counts, chosen = np.full(size, levels + 1), np.zeros(size, np.int64)
     enough = 0
     for j in range(size):
-        enough += cost_row(jobs, j, table, costs)
-    n = min(n, enough)
-    if size * (n + 1.0) <= CELLS:
-        pack_exactly(n, costs, table[int(table[1]) + OWN_IDLE], out)
-    else:
-        pack_by_price(n, costs, table[int(table[1]) + OWN_IDLE], out)
+        costs[j, 0] = table[int(table[1]) + OWN_IDLE]
+        enough += cost_row(jobs, j, table, costs[:, 1:])
+        for level in range(levels):
+            widths[j, 1 + level] = float(1 << level)
+    pack(min(n, enough), widths, costs, counts, chosen)
+    for j in range(size):
+        out[j] = widths[j, chosen[j]]
 
 
 def cost_row(jobs: FloatArray, j: int, table: FloatArray, costs: FloatArray) -> int:
@@ -70,61 +74,6 @@ def cost_row(jobs: FloatArray, j: int, table: FloatArray, costs: FloatArray) -> 
         if costs[j, level] < costs[j, liked]:
             liked = level
     return 1 << liked
-
-
-def pack_exactly(n: int, costs: FloatArray, idle: float, out: FloatArray) -> None:
-    """Dynamic programming over cores, job by job; level −1 is no cores at all."""
-    size, levels = costs.shape
-    best, after = np.zeros(n + 1), np.empty(n + 1)
-    choice = np.empty((size, n + 1), np.int8)
-    for j in range(size):
-        for r in range(n + 1):
-            after[r], choice[j, r] = best[r] + idle, -1
-        for level in range(levels):
-            k, cost = 1 << level, costs[j, level]
-            for r in range(k, n + 1):
-                if best[r - k] + cost < after[r]:
-                    after[r], choice[j, r] = best[r - k] + cost, level
-        best, after = after, best
-    r = n
-    for j in range(size - 1, -1, -1):
-        if choice[j, r] >= 0:
-            k = 1 << int(choice[j, r])
-            out[j] = float(k)
-            r -= k
-
-
-def pack_by_price(n: int, costs: FloatArray, idle: float, out: FloatArray) -> None:
-    """The lowest price per core at which the cores suffice, then steps to the next choice where they fit."""
-    size = costs.shape[0]
-    low, high = 1e-9, idle + 1.0
-    for _ in range(PRICES):
-        price, used = math.sqrt(low * high), 0.0
-        for j in range(size):
-            used += liked_width(costs, j, idle, price)
-        if used > n:
-            low = price
-        else:
-            high = price
-    spare = float(n)
-    for j in range(size):
-        out[j] = liked_width(costs, j, idle, high)
-        spare -= out[j]
-    for j in range(size):
-        k = liked_width(costs, j, idle, low)
-        if out[j] < k <= out[j] + spare:
-            spare -= k - out[j]
-            out[j] = k
-
-
-def liked_width(costs: FloatArray, j: int, idle: float, price: float) -> float:
-    """The width of job j that minimises cost plus rent, 0 for none."""
-    width, least = 0.0, idle
-    for level in range(costs.shape[1]):
-        k = float(1 << level)
-        if costs[j, level] + price * k < least:
-            width, least = k, costs[j, level] + price * k
-    return width
 
 
 @dataclass(frozen=True)
