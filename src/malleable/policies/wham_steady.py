@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.speedup_table import encode
+from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.policies.base.job_rule import Decision
 from malleable.policies.rules.gear_rule import gear_price
 from malleable.policies.rules.gear_table import END, gear_table
@@ -20,6 +21,7 @@ from malleable.policies.rules.steady_rule import steady_rule
 from malleable.policies.wham import Wham
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.theory.market import cost_unit
+from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:
     from malleable.engine.rule_interface import ClassProgram, JobProgram
@@ -34,9 +36,11 @@ class WhamSteady(Wham):
         if _moves_are_free(workload):
             return super().decision(workload, cores, integer=integer)
         gears = gear_table(workload, cores, WHAM, real=not integer)
-        expected = WhamDiscounted().outlook(workload, cores)
         gears[END] += 2
-        usual = [expected.discount, expected.price / cost_unit(workload.holding_costs)]
+        usual = [
+            WhamDiscounted().outlook(workload, cores).discount,
+            _long_run_price(workload, cores) / cost_unit(workload.holding_costs),
+        ]
         table = np.concatenate([gears, usual, encode(workload.speedups, widest=max(cores, 2.0))])
         return Decision(steady_rule, table, gear_price, whole=integer)
 
@@ -44,6 +48,14 @@ class WhamSteady(Wham):
         if _moves_are_free(workload):
             return super().program(workload, cores)
         return self.job_program(workload, cores)
+
+
+def _long_run_price(workload: Workload, cores: float) -> float:
+    """The price of the relaxed problem, which knows of restricted widths; 0 where it has no solution."""
+    try:
+        return bound(workload, cores).price
+    except (InfeasibleError, UnsupportedError):
+        return 0.0
 
 
 def _moves_are_free(workload: Workload) -> bool:

@@ -9,7 +9,7 @@ from its most efficient width (gear 0) up. A class of any width counts whole one
     table[3]               whether jobs buy as WHAM's or as GREEDY's
     table[4], table[5]     whether weights grow with the cost of a job, and with 1/(work left)
     table[6]               a price near which the next search starts
-    m rows of 6            gears, where they stand, weight per cost, pause, work lost, s(k)/k of gear 0
+    m rows of 7            gears, where they stand, weight per cost, pause, work lost, s/k of gear 0, moldable?
     per class              widths, speeds, and for each gear the price of the step to it, for weight 1
 
 The step to gear 0 has no price under WHAM (who is served is decided by the index), under GREEDY s(k)/k.
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 CLASSES, END, PRICE, MODE, BY_COST, BY_SIZE, GUESS = range(7)
 HEADER = 7
-GEARS, START, RATE, PAUSE, LOST, INDEX = range(6)
-COLUMNS = 6
+GEARS, START, RATE, PAUSE, LOST, INDEX, KEPT = range(7)
+COLUMNS = 7
 
 
 def gear_table(
@@ -52,7 +52,8 @@ def gear_table(
         k, s, prices = class_gears(one.job_type, cores)
         first = np.inf if mode == WHAM else s[0] / k[0]
         steps = prices if mode == WHAM else np.minimum.accumulate(np.diff(s) / np.diff(k))
-        row[:] = len(k), end, 1.0, limit(limits, i, LIMIT_PAUSE), limit(limits, i, LIMIT_WORK), s[0] / k[0]
+        row[:INDEX] = len(k), end, 1.0, limit(limits, i, LIMIT_PAUSE), limit(limits, i, LIMIT_WORK)
+        row[INDEX], row[KEPT] = s[0] / k[0], float(one.shape == "moldable")
         row[RATE] = 1.0 / one.size.mean if weight in {"mu", "cmu"} else 1.0
         if real and one.job_type.allowed_widths.unrestricted:
             row[GEARS] = 0.0

@@ -9,7 +9,8 @@ stays there unless the move earns what it costs, a pause δ on the new cores and
 A price that is out of the ordinary does not last for the rest of a long life: it returns to its long-run
 value l* at the rate α of the fluid equation (as in `wham-discounted`). So of the time T = x/s(h) that is left
 the share (1 − e^(−αT))/(αT) counts at the price of now, the rest at l*, where a width that is wrong by then
-costs no more than a second move.
+costs no more than a second move. A moldable job, which keeps what it starts with, chooses by the price over
+its life in the same sense.
 
 What a job wants still falls with the price, so one price clears the market: the lowest at which all fit.
 Those who stay keep their cores; among the others the rest is cleared again, to the last core. Where nothing
@@ -33,6 +34,7 @@ from malleable.policies.rules.gear_table import (
     END,
     GEARS,
     GUESS,
+    KEPT,
     LOST,
     PAUSE,
     PRICE,
@@ -213,17 +215,26 @@ def state(jobs: FloatArray, j: int, price: float, counted: float, table: FloatAr
     here, there = speed_of(i, held, table), speed_of(i, k, table)
     now = (c + price * held) / here - (c + price * k) / there
     later = (c + usual * held) / here - (c + usual * k) / there
-    waits = table[int(table[END]) - 2] * x / here
-    share = (1.0 - math.exp(-waits)) / waits if waits > SHORT else 1.0
+    share = lasting(x / here, table)
     cost = counted * (class_number(table, i, PAUSE) + class_number(table, i, LOST) / there) * (c + price * k)
     gain = x * share * now + max(x * (1.0 - share) * later, -cost)
     return MOVES if gain > cost else STAYS
 
 
+def lasting(time: float, table: FloatArray) -> float:
+    """The share of a time that a price of now lasts, before it is back at its usual value."""
+    waits = float(table[int(table[END]) - 2]) * time
+    return (1.0 - math.exp(-waits)) / waits if waits > SHORT else 1.0
+
+
 def best_width(jobs: FloatArray, j: int, price: float, cores: float, table: FloatArray) -> float:
-    """The width that WHAM gives job j at a price."""
+    """The width that WHAM gives job j at a price; one that is kept for life, at the price over that life."""
     i = int(jobs[j, CLASS])
     weight = job_weight(jobs, j, i, table)
+    if class_number(table, i, KEPT) == 1.0:
+        usual = float(table[int(table[END]) - 1])
+        slow = speed_of(i, gear_width(table, i, gear_at(table, i, usual, weight)), table)
+        price = usual + lasting(float(jobs[j, REMAINING]) / slow, table) * (price - usual)
     if class_number(table, i, GEARS) != ANY:
         return gear_width(table, i, gear_at(table, i, price, weight))
     encoded = speedups_behind(table)
