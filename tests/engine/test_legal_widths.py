@@ -41,7 +41,7 @@ def widths_of(one, kept):
 
 @st.composite
 def proposals(draw):
-    """Up to five jobs that can move, proposals within the free cores, and the widths that some have chosen."""
+    """Up to five jobs that can move, what is proposed for them, and the widths that some have chosen."""
     count = draw(st.integers(1, 5))
     types = draw(st.lists(job_types(), min_size=count, max_size=count))
     kept = np.zeros(count)
@@ -79,9 +79,7 @@ def outcomes(types, kept, free, wishes):
     ]
     if all(own is None or w == 0.0 or w in own for own, w in zip(choices, wishes, strict=True)):
         return [wishes]
-    budget = math.floor(
-        free - sum(w for own, w in zip(choices, wishes, strict=True) if own is None) + 1e-9
-    )
+    budget = math.floor(free - sum(w for own, w in zip(choices, wishes, strict=True) if own is None) + 1e-9)
     options = [[w] if own is None else [0.0, *own] for own, w in zip(choices, wishes, strict=True)]
     found = []
     for picked in itertools.product(*options):
@@ -91,8 +89,9 @@ def outcomes(types, kept, free, wishes):
             found.append((distance, budget - spent, list(picked)))
     least = min(distance for distance, *_ in found)
     made = []
-    for distance, spare, picked in found:
+    for distance, unspent, picked in found:
         if distance <= least + 1e-9:
+            spare = unspent
             for j, own in enumerate(choices):
                 if own is not None and picked[j] == 0.0 and own[0] <= spare:
                     picked[j] = own[0]
@@ -146,7 +145,9 @@ def test_who_cannot_move(case):
     """Rigid, moldable and quiet jobs that run keep their cores; the latest stop where cores are gone."""
     types, jobs, calm, n = case
     stay = [
-        j for j, one in enumerate(types) if jobs[j, HELD] > 0.0 and (one.shape != "malleable" or calm[j] > 1.0)
+        j
+        for j, one in enumerate(types)
+        if jobs[j, HELD] > 0.0 and (one.shape != "malleable" or calm[j] > 1.0)
     ]
     stopped = []
     while sum(jobs[j, HELD] for j in stay) > n + 1e-9:

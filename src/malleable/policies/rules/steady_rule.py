@@ -15,7 +15,8 @@ What a job wants still falls with the price, so one price clears the market: the
 Those who stay keep their cores; among the others the rest is cleared again, to the last core. Where nothing
 fits although prices rise without end (jobs that would rather stay wide than make room), the cost counts for
 half, a quarter, … and at last for nothing, as in WHAM. When jobs outnumber cores those with the largest
-c·s/(k·x) run; a job that would have to be resumed counts δ more work.
+c·s/(k·x) run; a job that would have to be resumed counts δ more work. Cores that this leaves over go to those
+who wait, in the same order, on the widest width that fits.
 
 `gear_table` describes restricted widths; α, l* and the encoded speedups of all classes stand behind it.
 """
@@ -40,6 +41,7 @@ from malleable.policies.rules.gear_table import (
     gear_at,
     gear_width,
     job_weight,
+    narrow_width,
 )
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.tolerances import DUST
@@ -65,7 +67,10 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
     """WHAM with moves that must pay."""
     size = jobs.shape[0]
     served = np.ones(size, np.bool_)
-    crowded = not admit_steadily(jobs, cores, table, served)
+    out[:] = 0.0
+    crowded = not admit_steadily(jobs, cores, table, served, out)
+    for j in range(size):
+        cores -= out[j]
     states, counted = np.zeros(size, np.int64), 1.0
     price = DEAREST
     for attempt in range(HALVINGS + 2):
@@ -76,7 +81,6 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
     if CHEAPEST < price < DEAREST:
         table[GUESS] = price
     for j in range(size):
-        out[j] = 0.0
         if served[j]:
             states[j] = state(jobs, j, price, counted, table)
             out[j] = wish(jobs, j, price, counted, cores, table)
@@ -117,8 +121,13 @@ def share_rest(
                 out[j] = wider
 
 
-def admit_steadily(jobs: FloatArray, cores: float, table: FloatArray, served: BoolArray) -> bool:
-    """Whether the least widths of all jobs fit; if not, mark the served: by index, while they fit."""
+def admit_steadily(
+    jobs: FloatArray, cores: float, table: FloatArray, served: BoolArray, out: FloatArray
+) -> bool:
+    """Whether the least widths of all jobs fit; if not, mark the served: by index, while they fit.
+
+    Those who are not served may have the cores that are left over, which are written into `out`.
+    """
     size, need = jobs.shape[0], 0.0
     for j in range(size):
         need += least_width(int(jobs[j, CLASS]), table)
@@ -133,12 +142,22 @@ def admit_steadily(jobs: FloatArray, cores: float, table: FloatArray, served: Bo
         k = least_width(i, table)
         value = job_weight(jobs, j, i, table) * speed_of(i, k, table) / k
         keys[j] = -value / left if left > 0.0 else -math.inf
-    for j in ascending(keys):
+    order = ascending(keys)
+    for j in order:
         k = least_width(int(jobs[j, CLASS]), table)
         served[j] = k <= cores + DUST
         if served[j]:
             cores -= k
+    for j in order:
+        if not served[j] and cores >= 1.0 - DUST:
+            out[j] = left_over(int(jobs[j, CLASS]), cores, table)
+            cores -= out[j]
     return False
+
+
+def left_over(i: int, cores: float, table: FloatArray) -> float:
+    """The widest width of class i in so many cores, which are less than its least width worth having."""
+    return narrow_width(table, i, cores) if class_number(table, i, GEARS) != ANY else cores
 
 
 def clearing(
