@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from annotated_types import Ge, MinLen
@@ -11,6 +11,9 @@ from annotated_types import Ge, MinLen
 from malleable.catalog.spec import NonNegative, Positive
 from malleable.contracts import Capacity, Changes, CoreChanges, FloatArray
 from malleable.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PERIODS = 256
 """Periods whose changes are handed out at a time."""
@@ -23,6 +26,17 @@ class Schedule(Capacity):
     times: Annotated[tuple[NonNegative, ...], MinLen(1)]
     cores: Annotated[tuple[Annotated[int, Ge(0)], ...], MinLen(1)]
     period: Positive | None = None
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """Read a document or the text of an option, where a single time or number of cores is no list."""
+        lists = {"times", "cores"}
+        return super().from_parameters(
+            {
+                key: (value,) if key in lists and isinstance(value, int | float) else value
+                for key, value in parameters.items()
+            }
+        )
 
     def check(self) -> None:
         if len(self.times) != len(self.cores):
