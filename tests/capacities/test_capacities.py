@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from malleable.capacities.failures import BATCH, Failures
 from malleable.capacities.schedule import PERIODS, Schedule
-from malleable.contracts import Capacity
+from malleable.contracts import Capacity, Distribution
 from malleable.errors import MalleableError, ParameterError
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
@@ -177,11 +178,25 @@ def test_capacities_that_make_no_sense(text, problem):
     assert problem in caught.value.sentence + caught.value.hint
 
 
+class Endless(Distribution):
+    """A user's law without a mean."""
+
+    def moment(self, order):
+        return np.inf if order else 1.0
+
+    def sample(self, rng, size):
+        return rng.pareto(0.9, size) + 1.0
+
+    def scaled(self, factor):
+        raise NotImplementedError
+
+
 def test_means_that_are_infinite():
-    """A node that is up for an infinite mean time has no long-run average."""
-    law = {"kind": "pareto", "shape": 0.9, "minimum": 1.0}
-    with pytest.raises(MalleableError, match="mean"):
-        Failures(nodes=2, up=law, down=1.0)
+    """A node that is up for an infinite mean time has no long-run average, whoever wrote the law."""
+    with pytest.raises(ParameterError, match="up: the mean time must be positive and finite"):
+        Failures(nodes=2, up=Endless(), down=1.0)
+    with pytest.raises(ParameterError, match=r"up\.law: pareto has an infinite mean"):
+        Failures(nodes=2, up=stats.pareto(0.9), down=1.0)
 
 
 def test_machines_that_do_not_fit():

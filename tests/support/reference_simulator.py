@@ -227,7 +227,7 @@ class Simulator:
 
         @functools.cache
         def best(last, room):
-            """Least distance of jobs 0..last within `room` cores, and the last one's width, narrow if tied."""
+            """Least distance of jobs 0..last within `room` cores, and the last width, narrow if tied."""
             if last < 0:
                 return 0.0, 0.0
             job, wish = bound[last]

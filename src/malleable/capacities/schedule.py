@@ -40,12 +40,15 @@ class Schedule(Capacity):
 
     def check(self) -> None:
         if len(self.times) != len(self.cores):
-            raise ParameterError(f"there are {len(self.times)} times and {len(self.cores)} numbers of cores")
+            problem = f"there are {len(self.times)} times and {len(self.cores)} numbers of cores"
+            raise ParameterError(problem, "give a number of cores for each time")
         for i in range(1, len(self.times)):
             if self.times[i] <= self.times[i - 1]:
-                raise ParameterError(f"{self.times[i]:g} follows {self.times[i - 1]:g}", path=("times", i))
+                problem = f"{self.times[i]:g} follows {self.times[i - 1]:g}"
+                raise ParameterError(problem, "let the times rise", ("times", i))
         if self.period is not None and self.times[-1] >= self.period:
-            raise ParameterError(f"the time {self.times[-1]:g} is beyond the period", path=("times",))
+            problem = f"the time {self.times[-1]:g} is beyond the period"
+            raise ParameterError(problem, "give times within one period", ("times",))
         if not (any(self.cores) if self.period else self.cores[-1]):
             raise ParameterError("the schedule leaves no cores", "let it end with some", ("cores",))
 

@@ -35,7 +35,7 @@ from malleable.contracts import Allocation, Policy
 from malleable.distributions.exponential import Exponential
 from malleable.engine.rule_interface import JobProgram
 from malleable.errors import InfeasibleError, UnsupportedError
-from malleable.model import ConditionWarning, checked_cores
+from malleable.model import ConditionWarning, JobType, checked_cores
 from malleable.policies.base.job_rule import JobRule
 from malleable.policies.base.memoization import memoized
 from malleable.policies.rules.discounted_demand import discounted_table
@@ -73,10 +73,16 @@ class WhamDiscounted(Policy):
     alternatives: ClassVar[dict[str, Any]] = {"discount": ("alpha", positive("discount"))}
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        expected = self.outlook(jobs.workload, cores)
-        return _Expecting(*expected).allocate(jobs, cores, integer=integer)
+        return self.allocate_part(jobs, cores, cores, integer=integer)
+
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
+        expected = self.outlook(jobs.workload, machine)
+        return _Expecting(*expected).allocate_part(jobs, cores, machine, integer=integer)
 
     def program(self, workload: Workload, cores: float) -> JobProgram:
+        return self.job_program(workload, cores)
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram:
         return JobProgram(discounted_rule, discounted_table(workload, cores, *self.outlook(workload, cores)))
 
     def outlook(self, workload: Workload, cores: float) -> Outlook:
@@ -93,7 +99,9 @@ def outlook(workload: Workload, cores: float) -> Outlook:
     nothing = Outlook(0.0, 0.0, math.inf)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        classes = tuple(replace(c, size=Exponential(1.0 / c.size.mean)) for c in workload.classes)
+        # As if jobs could have any width: what is expected of the market needs no more detail than that.
+        plain = (c.of_type(JobType(c.name, c.speedup), c.name) for c in workload.classes)
+        classes = tuple(replace(c, size=Exponential(1.0 / c.size.mean)) for c in plain)
         fluid = Fluid(replace(workload, classes=classes), Wham(), cores)
     narrow = fluid.buyers.least
     spare = cores - float(workload.loads @ (narrow / fluid.buyers.speedups(narrow)))
