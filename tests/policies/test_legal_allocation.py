@@ -88,6 +88,14 @@ def test_cores_that_no_longer_suffice():
     assert malleable.allocate(made, jobs, 6).cores.tolist() == [3.0, 3.0, 0.0]
 
 
+def test_parts_of_cores_that_are_held():
+    """A job that cannot move keeps the cores it holds, however many; whole ones are asked of the others."""
+    made = workload({"shape": "moldable"}, {})
+    jobs = Jobs.of(made, ["a", "b"], [1.0, 1.0], held=[2.5, 0.0])
+    assert malleable.allocate(made, jobs, 8, integer=True).cores.tolist() == [2.5, 5.0]
+    assert malleable.allocate(made, jobs, 8, "equi").cores.tolist() == [2.5, 5.5]
+
+
 # --- limits of single jobs ----------------------------------------------------------------------------------
 
 CSV = """\

@@ -50,7 +50,8 @@ def legal_allocation(policy: Policy, jobs: Jobs, cores: float, *, integer: bool 
     part, price = _proposed(policy, jobs, cores, free, order[places[:movable]], integer=integer)
     legalise(rows, places, movable, rows[:, HELD].copy(), free, limits, part)
     out[order[places[:movable]]] = part
-    return Allocation(enforce(out, len(jobs), cores, integer=integer), price)
+    # Whole cores were asked of the policy; what jobs hold that cannot move may be anything.
+    return Allocation(enforce(out, len(jobs), cores), price)
 
 
 def _check_widths(jobs: Jobs, types: Sequence[JobType], cores: float) -> None:
