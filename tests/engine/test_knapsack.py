@@ -102,3 +102,10 @@ def test_the_table_decides_which(monkeypatch):
     monkeypatch.setattr(knapsack, "CELLS", 0.0)
     knapsack.pack(5, widths, costs, counts, chosen)
     assert chosen.tolist() == [1, 1]
+
+
+def test_ties_in_order():
+    """Of equal jobs that want one step more than there is at one price, the earlier have it."""
+    widths, costs = np.array([[0.0, 2.0]] * 3), np.array([[4.0, 0.0]] * 3)
+    chosen, used, _ = packed(knapsack.pack_by_price, 5, widths, costs, np.array([2, 2, 2]))
+    assert (chosen.tolist(), used) == ([1, 1, 0], 4.0)

@@ -115,6 +115,30 @@ def test_no_move_that_costs_for_ever(situation):
         assert np.array_equal(Policy.of("wham-steady").allocate(present, cores).cores, present.held)
 
 
+@pytest.mark.parametrize("cores", range(6, 13))
+@pytest.mark.parametrize("widths", ["any", "whole", [1, 2, 3, 4]])
+def test_no_core_waits_for_a_job_that_it_does_not_suffice_for(widths, cores):
+    """Where one job's next width is too wide for what is left, newcomers get what WHAM gives them."""
+    rows = [
+        gen.job_class(name, 0.1, 1.0, {"kind": "power", "exponent": 0.5}, 1.0)
+        | {"widths": own, "resize": {"pause": 0.1}}
+        for name, own in (("a", [1, 8]), ("b", widths))
+    ]
+    workload = Workload.from_dict({"classes": rows})
+    jobs = Jobs.of(workload, ["a", "b"], [1.0, 1.0])
+    steady, wham = (malleable.allocate(workload, jobs, cores, name).cores for name in ("wham-steady", "wham"))
+    np.testing.assert_allclose(steady, wham, rtol=1e-9)
+
+
+def test_equal_jobs_take_turns():
+    """Of equal newcomers that want one step more than there is, the earliest have it."""
+    workload = with_keys(
+        gen.one_class({"kind": "power", "exponent": 0.5}), [{"widths": [1, 2], "resize": {"pause": 0.1}}]
+    )
+    jobs = Jobs.of(workload, [0, 0, 0], [1.0, 1.0, 1.0], age=[1.0, 3.0, 2.0])
+    assert malleable.allocate(workload, jobs, 5, "wham-steady").cores.tolist() == [1.0, 2.0, 2.0]
+
+
 @pytest.mark.slow
 def test_fewer_resizes_than_wham():
     """Where a resize costs a tenth of a job, hysteresis resizes less and costs less than WHAM."""
