@@ -46,7 +46,7 @@ class Whittle(JobRule):
 
     def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
         cores = usable(cores, integer=integer)
-        found = super().allocate_part(jobs, cores, machine)
+        found = super().allocate_part(jobs, cores, usable(machine, integer=integer))
         if not integer or len(jobs) == 0:
             return found
         index = Bandits.of(jobs, np.arange(len(jobs)), self.discount, cores).log_index
