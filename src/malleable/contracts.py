@@ -305,6 +305,20 @@ class Policy(Spec, ABC):
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Cores for each of the jobs present, at most `cores` in total."""
 
+    def allocate_part(
+        self,
+        jobs: Jobs,
+        cores: float,
+        machine: float,  # noqa: ARG002 - policies that plan for a machine override this
+        *,
+        integer: bool = False,
+    ) -> Allocation:
+        """The same on the cores that jobs which cannot move leave of a `machine`, for which it is planned.
+
+        Rules of the simulator are prepared for the machine too, and told how many cores are left.
+        """
+        return self.allocate(jobs, cores, integer=integer)
+
     def buyers(self, workload: Workload) -> Buyers:  # noqa: ARG002 - the class rules override it
         """The demand of each class at a price, for policies that look at class counts alone (class rules)."""
         raise UnsupportedError(

@@ -35,7 +35,8 @@ class Failures(Capacity):
             except ParameterError as error:
                 raise error.within(name) from None
             if not 0.0 < getattr(self, name).mean < math.inf:
-                raise ParameterError("the mean time must be positive and finite", path=(name,))
+                hint = "give a mean time, or a law that has one"
+                raise ParameterError("the mean time must be positive and finite", hint, (name,))
 
     def check_on(self, cores: float) -> None:
         if cores % self.nodes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from annotated_types import Ge, MinLen
@@ -11,6 +11,9 @@ from annotated_types import Ge, MinLen
 from malleable.catalog.spec import NonNegative, Positive
 from malleable.contracts import Capacity, Changes, CoreChanges, FloatArray
 from malleable.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PERIODS = 256
 """Periods whose changes are handed out at a time."""
@@ -24,14 +27,28 @@ class Schedule(Capacity):
     cores: Annotated[tuple[Annotated[int, Ge(0)], ...], MinLen(1)]
     period: Positive | None = None
 
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        """Read a document or the text of an option, where a single time or number of cores is no list."""
+        lists = {"times", "cores"}
+        return super().from_parameters(
+            {
+                key: (value,) if key in lists and isinstance(value, int | float) else value
+                for key, value in parameters.items()
+            }
+        )
+
     def check(self) -> None:
         if len(self.times) != len(self.cores):
-            raise ParameterError(f"there are {len(self.times)} times and {len(self.cores)} numbers of cores")
+            problem = f"there are {len(self.times)} times and {len(self.cores)} numbers of cores"
+            raise ParameterError(problem, "give a number of cores for each time")
         for i in range(1, len(self.times)):
             if self.times[i] <= self.times[i - 1]:
-                raise ParameterError(f"{self.times[i]:g} follows {self.times[i - 1]:g}", path=("times", i))
+                problem = f"{self.times[i]:g} follows {self.times[i - 1]:g}"
+                raise ParameterError(problem, "let the times rise", ("times", i))
         if self.period is not None and self.times[-1] >= self.period:
-            raise ParameterError(f"the time {self.times[-1]:g} is beyond the period", path=("times",))
+            problem = f"the time {self.times[-1]:g} is beyond the period"
+            raise ParameterError(problem, "give times within one period", ("times",))
         if not (any(self.cores) if self.period else self.cores[-1]):
             raise ParameterError("the schedule leaves no cores", "let it end with some", ("cores",))
 

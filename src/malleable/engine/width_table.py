@@ -53,7 +53,10 @@ def encode_limits(job_types: Sequence[JobType], cores: float) -> FloatArray:
                 f"class {job_type.name!r}: a pause that depends on the widths needs a choice of them",
                 f'add widths = "whole", or a list of at most {MOST_PAUSES}',
             )
-        pauses = job_type.resize.pauses(widths)
+        try:
+            pauses = job_type.resize.pauses(widths)
+        except ParameterError as error:
+            raise ParameterError(f"class {job_type.name!r}: {error.problem}", error.hint) from None
         row[TABLE], row[PAUSE] = end, pauses.max()
         data.append(pauses.ravel())
         end += pauses.size

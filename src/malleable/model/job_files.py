@@ -204,10 +204,18 @@ def _by_columns(workload: Workload, columns: Mapping[str, Sequence[str]]) -> _St
         return None
     limits = None
     if any(any(texts.get(key, ())) for key in LIMITS):
-        keys = [key for key in LIMITS if key in texts]
-        rows = zip(texts["id"], *(texts[key] for key in keys), strict=True)
-        limits = [read_limits(job, dict(zip(keys, own, strict=True))) for job, *own in rows]
+        try:
+            limits = _limits_by_rows(texts)
+        except JobsError:
+            return None
     return _Stretch(texts["id"], classes, numbers, any(texts.get("weight", [])), limits)
+
+
+def _limits_by_rows(texts: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """What each job says of shape and widths."""
+    keys = [key for key in LIMITS if key in texts]
+    rows = zip(texts["id"], *(texts[key] for key in keys), strict=True)
+    return [read_limits(job, dict(zip(keys, own, strict=True))) for job, *own in rows]
 
 
 def _fill(numbers: FloatArray, texts: list[str]) -> None:

@@ -198,7 +198,7 @@ def own_types(
             try:
                 types[j] = types[j].limited(**own)
             except MalleableError as error:
-                raise JobsError(f"job {ids[j]!r}: {error}") from None
+                raise JobsError(f"job {ids[j]!r}: {error.sentence}", error.hint) from None
     return tuple(types)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from malleable.catalog.spec import NonNegative, Spec, validate
 from malleable.catalog.user_files import load_object
-from malleable.errors import ParameterError, did_you_mean
+from malleable.errors import MalleableError, ParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -36,7 +36,10 @@ class Resize(Spec):
     def check(self) -> None:
         if isinstance(self.pause, str):
             object.__setattr__(self, "_reference", self.pause)
-            object.__setattr__(self, "pause", load_object(self.pause))
+            try:
+                object.__setattr__(self, "pause", load_object(self.pause))
+            except MalleableError as error:
+                raise error.within("pause") from None
         if not callable(self.pause):
             try:
                 object.__setattr__(self, "pause", validate(NonNegative, self.pause))
@@ -98,12 +101,16 @@ class Resize(Spec):
 
 
 def _checked_pause(function: Callable[[float, float], Any], before: float, after: float) -> float:
+    place = f"the pause from {before:g} to {after:g} cores"
     try:
-        value = float(function(before, after))
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"the pause from {before:g} to {after:g} cores is no number: {error}") from None
+        answer = function(before, after)
+    except Exception as error:  # noqa: BLE001 - whatever a user's function raises
+        raised = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ParameterError(f"{place} raises {raised:.80}", "mend the function (from, to) -> time") from None
+    try:
+        value = float(answer)
+    except (TypeError, ValueError, OverflowError):
+        value = np.nan
     if not 0.0 <= value < np.inf:
-        raise ParameterError(
-            f"the pause from {before:g} to {after:g} cores is {value:g}", "give a time of at least 0"
-        )
+        raise ParameterError(f"{place} is {answer!r:.40}", "return a time of at least 0")
     return value

@@ -35,7 +35,7 @@ from malleable.contracts import Allocation, Policy
 from malleable.distributions.exponential import Exponential
 from malleable.engine.rule_interface import JobProgram
 from malleable.errors import InfeasibleError, UnsupportedError
-from malleable.model import ConditionWarning, checked_cores
+from malleable.model import ConditionWarning, JobType, checked_cores
 from malleable.policies.base.job_rule import JobRule
 from malleable.policies.base.memoization import memoized
 from malleable.policies.rules.discounted_demand import discounted_table
@@ -93,7 +93,9 @@ def outlook(workload: Workload, cores: float) -> Outlook:
     nothing = Outlook(0.0, 0.0, math.inf)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        classes = tuple(replace(c, size=Exponential(1.0 / c.size.mean)) for c in workload.classes)
+        # As if jobs could have any width: what is expected of the market needs no more detail than that.
+        plain = (c.of_type(JobType(c.name, c.speedup), c.name) for c in workload.classes)
+        classes = tuple(replace(c, size=Exponential(1.0 / c.size.mean)) for c in plain)
         fluid = Fluid(replace(workload, classes=classes), Wham(), cores)
     narrow = fluid.buyers.least
     spare = cores - float(workload.loads @ (narrow / fluid.buyers.speedups(narrow)))

@@ -27,8 +27,15 @@ class WhamInteger(Wham):
 
     whole_cores: ClassVar[bool] = True
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = True) -> Allocation:  # noqa: ARG002
-        return super().allocate(jobs, cores, integer=True)
+    def allocate_part(
+        self,
+        jobs: Jobs,
+        cores: float,
+        machine: float,
+        *,
+        integer: bool = True,  # noqa: ARG002 - it gives no others
+    ) -> Allocation:
+        return super().allocate_part(jobs, cores, machine, integer=True)
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
         return WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)

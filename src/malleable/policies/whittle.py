@@ -44,9 +44,9 @@ class Whittle(JobRule):
 
     alternatives: ClassVar[dict[str, Any]] = {"alpha": ("discount", positive("alpha"))}
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
         cores = usable(cores, integer=integer)
-        found = super().allocate(jobs, cores)
+        found = super().allocate_part(jobs, cores, usable(machine, integer=integer))
         if not integer or len(jobs) == 0:
             return found
         index = Bandits.of(jobs, np.arange(len(jobs)), self.discount, cores).log_index

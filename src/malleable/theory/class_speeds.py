@@ -24,6 +24,7 @@ from malleable.engine import rule_interface
 from malleable.engine.rule_interface import FIFO, INDEX, SHARE, ClassProgram
 from malleable.errors import UnsupportedError
 from malleable.model import checked_cores
+from malleable.theory.any_width import check_any_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ def class_speeds(
     With `time_shared`, all jobs share the cores evenly where they outnumber them under any class rule, so
     that chains of different rules differ only in what the rules do while cores suffice.
     """
+    check_any_width(workload, "chain of counts")
     policy.buyers(workload)  # refuses what is not a rule on class counts
     cores = checked_cores(cores)
     program = policy.program(workload, cores)

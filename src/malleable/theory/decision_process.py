@@ -34,6 +34,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from malleable.errors import ParameterError, UnsupportedError
+from malleable.theory.any_width import check_any_width
 from malleable.theory.markov_chain import IntArray, Lattice, PhaseType
 from malleable.theory.size_phases import size_phases
 
@@ -69,6 +70,7 @@ class Process:
     ) -> None:
         if limit < 1 or lost not in {"charged", "free"}:
             raise ParameterError(f"cannot truncate at {limit!r:.60} jobs with lost={lost!r:.60}")
+        check_any_width(workload, "decision process")
         laws = [phases(job_class) for job_class in workload.classes]
         self.workload, self.lost = workload, lost
         self.owner = np.repeat(np.arange(len(laws)), [len(p) for p, _ in laws])

@@ -32,6 +32,7 @@ from scipy import linalg
 from malleable import catalog
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
+from malleable.theory.any_width import check_any_width
 from malleable.theory.market import Clearing, clear
 from malleable.theory.relaxed import relax
 from malleable.theory.size_phases import size_phases
@@ -86,6 +87,7 @@ class Fluid:
 
     def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
         self.workload, self.policy, self.cores = workload, policy, checked_cores(cores)
+        check_any_width(workload, "fluid equation")
         self.buyers = policy.buyers(workload)
         laws = [size_phases(job_class, "fluid equation") for job_class in workload.classes]
         lengths = [len(p) for p, _ in laws]

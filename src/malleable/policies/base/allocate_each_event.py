@@ -33,4 +33,4 @@ def allocate_each_event(policy: Policy, workload: Workload) -> JobProgram:
         out[:] = one_each(proposal(policy.allocate(present, n)), len(out))
 
     rule.only_python = "it gives no rule, only allocate"  # type: ignore[attr-defined]
-    return JobProgram(rule, np.zeros(1), sharing=policy.sharing)
+    return JobProgram(rule, np.zeros(1), sharing=policy.sharing, sees_all=policy.sees_all)

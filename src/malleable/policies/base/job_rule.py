@@ -98,7 +98,11 @@ class JobRule(Policy):
         return whole(out)
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        """Run the rule.
+        """Run the rule on the whole machine."""
+        return self.allocate_part(jobs, cores, cores, integer=integer)
+
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
+        """Run the rule on some cores, with the table for all of the machine's.
 
         With `integer`, widths that are not whole are rounded down and the cores that this frees are given
         back one each, to the largest fractions first, then to the earliest.
@@ -109,7 +113,8 @@ class JobRule(Policy):
         workload, index = jobs.workload, jobs.class_index
         if self.uses_speedups and jobs.own_speedups is not None:
             workload, index = a_class_each(jobs)
-        rule, table, read_price, is_whole = _prepared(self, workload, cores, integer=integer)
+        whole_machine = usable(machine, integer=integer)
+        rule, table, read_price, is_whole = _prepared(self, workload, whole_machine, integer=integer)
         rows, widths = job_rows(jobs, index), np.zeros(len(jobs))
         table = table.copy()  # rules may leave numbers there, and the next call is to start from the same
         run_rule(rule, rows, cores, table, widths)

@@ -25,22 +25,22 @@ class MarketRule(JobRule):
         """Whether jobs weigh what they cost, so that prices are in the unit of the costs."""
         return True
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
         """Run the rule, in a unit of cost that leaves room for its prices.
 
         The rule's table has the costs of the classes in such a unit; weights that jobs bring have their own.
         """
         if not self.by_cost:
-            return self._run(jobs, cores, integer=integer)
+            return self._run(jobs, cores, machine, integer=integer)
         unit = standard = cost_unit(jobs.workload.holding_costs)
         if jobs.own_weights:
             unit = cost_unit(jobs.weight)
             jobs = jobs if unit == standard else replace(jobs, weight=jobs.weight * (standard / unit))
-        found = self._run(jobs, cores, integer=integer)
+        found = self._run(jobs, cores, machine, integer=integer)
         return found if unit == 1.0 or found.price is None else found._replace(price=found.price * unit)
 
-    def _run(self, jobs: Jobs, cores: float, *, integer: bool) -> Allocation:
-        found = super().allocate(jobs, cores, integer=integer)
+    def _run(self, jobs: Jobs, cores: float, machine: float, *, integer: bool) -> Allocation:
+        found = super().allocate_part(jobs, cores, machine, integer=integer)
         return found if integer else _to_the_last_digit(found, cores)
 
 

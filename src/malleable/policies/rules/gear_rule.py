@@ -5,6 +5,8 @@ core). Steps are taken from the highest price down while they fit; one that does
 cheaper step of another job may take its place. WHAM first gives gear 0 to all jobs; where they do not fit
 together, to those with the highest c·s(k)/(k·x), and passes over those that do not fit. What this division
 lacks of the best collected index is less than the largest step that was passed over (measured in the tests).
+Where cores are left over for which a job waits, it runs on the widest allowed width that fits: no machine is
+idle because a job would rather have more.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from malleable.policies.rules.gear_table import (
     gear_at,
     gear_width,
     job_weight,
+    narrow_width,
     step_price,
 )
 from malleable.policies.rules.market_groups import WHAM
@@ -51,38 +54,68 @@ def gear_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray
     for j in range(size):
         kinds[j] = int(jobs[j, CLASS])
         weights[j] = job_weight(jobs, j, kinds[j], table)
-    full = table[MODE] == WHAM and not admit(jobs, kinds, weights, whole, table, served)
-    low, high = bracket(kinds, weights, served, whole, table)
+    keys = serving_order(jobs, kinds, weights, table)
+    full = table[MODE] == WHAM and not admit(kinds, keys, whole, table, served, out)
     spare = whole
+    for j in range(size):
+        if full and not served[j]:
+            spare -= out[j]
+    low, high = bracket(kinds, weights, served, spare, table)
     for j in range(size):
         if served[j]:
             gears[j] = gear_at(table, kinds[j], high, weights[j])
             spare -= gear_width(table, kinds[j], gears[j])
     spare = take_steps(kinds, weights, served, gears, spare, low, table)
     for j in range(size):
-        out[j] = gear_width(table, kinds[j], gears[j])
+        if served[j]:
+            out[j] = gear_width(table, kinds[j], gears[j])
+    if table[MODE] != WHAM:
+        serve_narrowly(kinds, keys, spare, table, out)
     table[PRICE] = np.nan if full else high
 
 
+def serving_order(jobs: FloatArray, kinds: IntArray, weights: FloatArray, table: FloatArray) -> FloatArray:
+    """What jobs are served by when not all can be, least first: the index of gear 0, or its price."""
+    size = kinds.shape[0]
+    keys = np.empty(size)
+    for j in range(size):
+        left = float(jobs[j, REMAINING]) if table[MODE] == WHAM else 1.0
+        value = weights[j] * class_number(table, kinds[j], INDEX)
+        keys[j] = -value / left if left > 0.0 else -math.inf
+    return keys
+
+
 def admit(
-    jobs: FloatArray, kinds: IntArray, weights: FloatArray, whole: float, table: FloatArray, served: BoolArray
+    kinds: IntArray, keys: FloatArray, whole: float, table: FloatArray, served: BoolArray, out: FloatArray
 ) -> bool:
     """Whether gear 0 of all jobs fits; if not, mark those that are served: by index, while they fit."""
     size, need = kinds.shape[0], 0.0
     for j in range(size):
         need += gear_width(table, kinds[j], 0)
+        out[j] = 0.0
     if need <= whole + DUST:
         return True
-    keys = np.empty(size)
-    for j in range(size):
-        left = float(jobs[j, REMAINING])
-        value = weights[j] * class_number(table, kinds[j], INDEX)
-        keys[j] = -value / left if left > 0.0 else -math.inf
     for j in ascending(keys):
-        served[j] = gear_width(table, kinds[j], 0) <= whole + DUST
+        out[j] = gear_width(table, kinds[j], 0)
+        served[j] = out[j] <= whole + DUST
         if served[j]:
-            whole -= gear_width(table, kinds[j], 0)
+            whole -= out[j]
+        else:
+            out[j] = 0.0
+    serve_narrowly(kinds, keys, whole, table, out)
     return False
+
+
+def serve_narrowly(
+    kinds: IntArray, keys: FloatArray, spare: float, table: FloatArray, out: FloatArray
+) -> None:
+    """Let jobs that have no cores run on what is left over, in order, below their gear 0."""
+    if spare < 1.0 - DUST:
+        return
+    for j in ascending(keys):
+        if out[j] == 0.0:
+            out[j] = narrow_width(table, kinds[j], spare)
+            spare -= out[j]
 
 
 def bracket(

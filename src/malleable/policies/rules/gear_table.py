@@ -9,8 +9,10 @@ from its most efficient width (gear 0) up. A class of any width counts whole one
     table[3]               whether jobs buy as WHAM's or as GREEDY's
     table[4], table[5]     whether weights grow with the cost of a job, and with 1/(work left)
     table[6]               a price near which the next search starts
-    m rows of 7            gears, where they stand, weight per cost, pause, work lost, s/k of gear 0, moldable?
-    per class              widths, speeds, and for each gear the price of the step to it, for weight 1
+    m rows of 8            gears, where they stand, weight per cost, pause, work lost, s(k)/k of gear 0,
+                           allowed widths below gear 0, whether jobs keep the width that they start with
+    per class              widths, and for each gear the price of the step to it, for weight 1; then the
+                           widths below gear 0, which serve only jobs that would wait beside idle cores
 
 The step to gear 0 has no price under WHAM (who is served is decided by the index), under GREEDY s(k)/k.
 """
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 
 CLASSES, END, PRICE, MODE, BY_COST, BY_SIZE, GUESS = range(7)
 HEADER = 7
-GEARS, START, RATE, PAUSE, LOST, INDEX, KEPT = range(7)
-COLUMNS = 7
+GEARS, START, RATE, PAUSE, LOST, INDEX, NARROWER, KEPT = range(8)
+COLUMNS = 8
 
 
 def gear_table(
@@ -52,24 +54,33 @@ def gear_table(
         k, s, prices = class_gears(one.job_type, cores)
         first = np.inf if mode == WHAM else s[0] / k[0]
         steps = prices if mode == WHAM else np.minimum.accumulate(np.diff(s) / np.diff(k))
-        row[:INDEX] = len(k), end, 1.0, limit(limits, i, LIMIT_PAUSE), limit(limits, i, LIMIT_WORK)
-        row[INDEX], row[KEPT] = s[0] / k[0], float(one.shape == "moldable")
+        row[GEARS], row[START], row[INDEX] = len(k), end, s[0] / k[0]
+        row[PAUSE], row[LOST] = limit(limits, i, LIMIT_PAUSE), limit(limits, i, LIMIT_WORK)
+        row[KEPT] = float(one.shape == "moldable")
         row[RATE] = 1.0 / one.size.mean if weight in {"mu", "cmu"} else 1.0
         if real and one.job_type.allowed_widths.unrestricted:
             row[GEARS] = 0.0
             continue
-        data += [k, s, np.concatenate([[first], steps])]
-        end += 3 * len(k)
+        below = usable_widths(one.job_type, cores)
+        below = below[below < k[0]]
+        row[NARROWER] = len(below)
+        data += [k, np.concatenate([[first], steps]), below]
+        end += 2 * len(k) + len(below)
     if "c" in weight:
         rows[:, RATE] /= cost_unit(workload.holding_costs)
     header = [len(rows), end, np.nan, mode, float("c" in weight), float(weight == "c/x"), 1.0]
     return np.concatenate([header, rows.ravel(), *data])
 
 
+def usable_widths(job_type: JobType, cores: float) -> FloatArray:
+    """The allowed widths, of which a class of any width has the whole ones."""
+    allowed = job_type.widths_on(cores)
+    return np.arange(1.0, np.floor(cores + DUST) + 1.0) if allowed is None else allowed
+
+
 def class_gears(job_type: JobType, cores: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Widths and speeds of the gears, and the price of each step between them for weight 1."""
-    allowed = job_type.widths_on(cores)
-    k = np.arange(1.0, np.floor(cores + DUST) + 1.0) if allowed is None else allowed
+    k = usable_widths(job_type, cores)
     hull = pricing_hull(k, np.maximum.accumulate(np.asarray(job_type.speedup(k), dtype=float)))
     return hull.widths, hull.speeds, np.minimum.accumulate(hull.prices)
 
@@ -84,16 +95,21 @@ def gear_width(table: FloatArray, i: int, gear: int) -> float:
     return float(table[int(class_number(table, i, START)) + gear]) if gear >= 0 else 0.0
 
 
-def gear_speed(table: FloatArray, i: int, gear: int) -> float:
-    """s at a gear's width."""
-    start, gears = int(class_number(table, i, START)), int(class_number(table, i, GEARS))
-    return float(table[start + gears + gear]) if gear >= 0 else 0.0
+def narrow_width(table: FloatArray, i: int, cores: float) -> float:
+    """The widest allowed width below gear 0 that fits into so many cores; 0 if there is none."""
+    below = int(class_number(table, i, START)) + 2 * int(class_number(table, i, GEARS))
+    found = 0.0
+    for position in range(int(class_number(table, i, NARROWER))):
+        if table[below + position] > cores + DUST:
+            break
+        found = float(table[below + position])
+    return found
 
 
 def step_price(table: FloatArray, i: int, gear: int) -> float:
     """The price below which a job of weight 1 prefers a gear to the one before; 0 beyond the last."""
     start, gears = int(class_number(table, i, START)), int(class_number(table, i, GEARS))
-    return float(table[start + 2 * gears + gear]) if gear < gears else 0.0
+    return float(table[start + gears + gear]) if gear < gears else 0.0
 
 
 def gear_at(table: FloatArray, i: int, price: float, weight: float) -> int:
@@ -102,7 +118,7 @@ def gear_at(table: FloatArray, i: int, price: float, weight: float) -> int:
     low, high = 0, gears
     while low < high:
         middle = (low + high) // 2
-        if table[start + 2 * gears + middle] * weight > price:
+        if table[start + gears + middle] * weight > price:
             low = middle + 1
         else:
             high = middle

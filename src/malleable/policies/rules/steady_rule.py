@@ -13,10 +13,13 @@ costs no more than a second move. A moldable job, which keeps what it starts wit
 its life in the same sense.
 
 What a job wants still falls with the price, so one price clears the market: the lowest at which all fit.
-Those who stay keep their cores; among the others the rest is cleared again, to the last core. Where nothing
+Those who stay keep their cores; among the others the rest is cleared again, to the last core. Jobs whose next
+width is more than what is left then keep what they have, and the market is cleared again without them, until
+no cores are left that a job wants. Where nothing
 fits although prices rise without end (jobs that would rather stay wide than make room), the cost counts for
 half, a quarter, … and at last for nothing, as in WHAM. When jobs outnumber cores those with the largest
-c·s/(k·x) run; a job that would have to be resumed counts δ more work.
+c·s/(k·x) run; a job that would have to be resumed counts δ more work. Cores that this leaves over go to those
+who wait, in the same order, on the widest width that fits.
 
 `gear_table` describes restricted widths; α, l* and the encoded speedups of all classes stand behind it.
 """
@@ -42,6 +45,7 @@ from malleable.policies.rules.gear_table import (
     gear_at,
     gear_width,
     job_weight,
+    narrow_width,
 )
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.tolerances import DUST
@@ -66,10 +70,32 @@ ANY = 0.0
 def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
     """WHAM with moves that must pay."""
     size = jobs.shape[0]
-    served = np.ones(size, np.bool_)
-    crowded = not admit_steadily(jobs, cores, table, served)
-    states, counted = np.zeros(size, np.int64), 1.0
-    price = DEAREST
+    served, states = np.ones(size, np.bool_), np.zeros(size, np.int64)
+    out[:] = 0.0
+    crowded = not admit_steadily(jobs, cores, table, served, out)
+    for j in range(size):
+        cores -= out[j]
+    cleared = np.nan
+    for turn in range(size):
+        price = settle(jobs, served, states, cores, table, out)
+        cleared = price if turn == 0 else cleared
+        fixed = fix_blocked(jobs, served, states, price, cores, table, out)
+        if fixed == 0.0:
+            break
+        cores -= fixed
+    table[PRICE] = np.nan if crowded else cleared
+
+
+def settle(
+    jobs: FloatArray,
+    served: BoolArray,
+    states: IntArray,
+    cores: float,
+    table: FloatArray,
+    out: FloatArray,
+) -> float:
+    """One price for the served, who stay or move, and their cores."""
+    price, counted = DEAREST, 1.0
     for attempt in range(HALVINGS + 2):
         counted = 0.0 if attempt > HALVINGS else 0.5**attempt
         price = clearing(jobs, served, states, counted, cores, table, False)
@@ -77,13 +103,47 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
             break
     if CHEAPEST < price < DEAREST:
         table[GUESS] = price
-    for j in range(size):
-        out[j] = 0.0
+    for j in range(jobs.shape[0]):
         if served[j]:
             states[j] = state(jobs, j, price, counted, table)
             out[j] = wish(jobs, j, price, counted, cores, table)
     share_rest(jobs, served, states, counted, cores, table, out, price)
-    table[PRICE] = np.nan if crowded else price
+    return price
+
+
+def fix_blocked(
+    jobs: FloatArray,
+    served: BoolArray,
+    states: IntArray,
+    price: float,
+    cores: float,
+    table: FloatArray,
+    out: FloatArray,
+) -> float:
+    """Leave those out of the market whose next width does not fit into what is left; their cores.
+
+    A price that waits for them would leave cores idle that others can use.
+    """
+    spare, fixed = cores, 0.0
+    for j in range(jobs.shape[0]):
+        spare -= out[j] if served[j] else 0.0
+    if spare <= DUST or price <= CHEAPEST:
+        return 0.0
+    for j in range(jobs.shape[0]):
+        if served[j] and next_width(jobs, j, states[j], price, cores, table) > out[j] + spare + DUST:
+            served[j] = False
+            fixed += out[j]
+    return fixed
+
+
+def next_width(
+    jobs: FloatArray, j: int, its_state: int, price: float, cores: float, table: FloatArray
+) -> float:
+    """What job j would have at a price that is a little lower."""
+    below = price * (1.0 - 4.0 * CLOSE)
+    if its_state == STAYS:
+        return wish(jobs, j, below, 1.0, cores, table)
+    return best_width(jobs, j, below, cores, table)
 
 
 def share_rest(
@@ -109,7 +169,7 @@ def share_rest(
         if served[j] and states[j] != STAYS:
             out[j] = best_width(jobs, j, own, left, table)
             spare -= out[j]
-    # Rounding up to the next gear in order of arrival; what remains of any width goes to the widest.
+    # Several may want their next gear at this very price: as many as fit, in order of arrival.
     for j in range(size):
         if served[j] and states[j] != STAYS and spare > DUST:
             i = int(jobs[j, CLASS])
@@ -119,8 +179,13 @@ def share_rest(
                 out[j] = wider
 
 
-def admit_steadily(jobs: FloatArray, cores: float, table: FloatArray, served: BoolArray) -> bool:
-    """Whether the least widths of all jobs fit; if not, mark the served: by index, while they fit."""
+def admit_steadily(
+    jobs: FloatArray, cores: float, table: FloatArray, served: BoolArray, out: FloatArray
+) -> bool:
+    """Whether the least widths of all jobs fit; if not, mark the served: by index, while they fit.
+
+    Those who are not served may have the cores that are left over, which are written into `out`.
+    """
     size, need = jobs.shape[0], 0.0
     for j in range(size):
         need += least_width(int(jobs[j, CLASS]), table)
@@ -135,12 +200,22 @@ def admit_steadily(jobs: FloatArray, cores: float, table: FloatArray, served: Bo
         k = least_width(i, table)
         value = job_weight(jobs, j, i, table) * speed_of(i, k, table) / k
         keys[j] = -value / left if left > 0.0 else -math.inf
-    for j in ascending(keys):
+    order = ascending(keys)
+    for j in order:
         k = least_width(int(jobs[j, CLASS]), table)
         served[j] = k <= cores + DUST
         if served[j]:
             cores -= k
+    for j in order:
+        if not served[j] and cores >= 1.0 - DUST:
+            out[j] = left_over(int(jobs[j, CLASS]), cores, table)
+            cores -= out[j]
     return False
+
+
+def left_over(i: int, cores: float, table: FloatArray) -> float:
+    """The widest width of class i in so many cores, which are less than its least width worth having."""
+    return narrow_width(table, i, cores) if class_number(table, i, GEARS) != ANY else cores
 
 
 def clearing(
