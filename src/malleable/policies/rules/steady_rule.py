@@ -208,14 +208,20 @@ def admit_steadily(
             cores -= k
     for j in order:
         if not served[j] and cores >= 1.0 - DUST:
-            out[j] = left_over(int(jobs[j, CLASS]), cores, table)
+            out[j] = left_over(jobs, j, cores, table)
             cores -= out[j]
     return False
 
 
-def left_over(i: int, cores: float, table: FloatArray) -> float:
-    """The widest width of class i in so many cores, which are less than its least width worth having."""
-    return narrow_width(table, i, cores) if class_number(table, i, GEARS) != ANY else cores
+def left_over(jobs: FloatArray, j: int, cores: float, table: FloatArray) -> float:
+    """What job j has of so many cores, less than its least width worth having: all it can, if that pays."""
+    i, held = int(jobs[j, CLASS]), float(jobs[j, HELD])
+    k = narrow_width(table, i, cores) if class_number(table, i, GEARS) != ANY else cores
+    if not 0.0 < held <= cores or k <= 0.0:
+        return k
+    here, there = speed_of(i, held, table), speed_of(i, k, table)
+    cost = class_number(table, i, PAUSE) + class_number(table, i, LOST) / there
+    return k if float(jobs[j, REMAINING]) * (1.0 / here - 1.0 / there) > cost else held
 
 
 def clearing(
