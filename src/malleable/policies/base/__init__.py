@@ -20,6 +20,7 @@ from malleable.engine.rule_interface import FIFO as FIFO
 from malleable.engine.rule_interface import HELD as HELD
 from malleable.engine.rule_interface import IDENTITY as IDENTITY
 from malleable.engine.rule_interface import INDEX as INDEX
+from malleable.engine.rule_interface import PINNED as PINNED
 from malleable.engine.rule_interface import POOLS as POOLS
 from malleable.engine.rule_interface import REMAINING as REMAINING
 from malleable.engine.rule_interface import RESTARTS as RESTARTS
