@@ -1,7 +1,7 @@
 """What resizes cost each policy: pauses and lost work, in mean sizes, on the paper's workload.
 
-All policies see the same jobs. Whether WHAM that moves a job only when that pays (`wham-steady`) is ever worse
-than the better of WHAM and FW-CAM is decided by the paired difference from the better one and its 95 %
+All policies see the same jobs. Whether WHAM that moves a job only when that pays (`wham-steady`) is ever
+worse than the better of WHAM and FW-CAM is decided by the paired difference from the better one and its 95 %
 interval. A policy that has no steady state at some cost of a resize is not run at higher ones.
 
     python -m benchmarks.bench_resizing          prints the table of the documentation, as Markdown
@@ -83,7 +83,11 @@ def rows() -> Iterator[tuple[str, dict]]:
 
 
 def run() -> list[dict]:
-    return [{"of": what, **{"cost" if key == what else key: v for key, v in row.items()}} for what, row in rows()]
+    return [{"of": what, **_renamed(row, what, "cost")} for what, row in rows()]
+
+
+def _renamed(row: dict, key: str, name: str) -> dict:
+    return {name if found == key else found: value for found, value in row.items()}
 
 
 def main() -> None:
