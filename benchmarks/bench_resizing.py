@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from malleable import MalleableError, compare, paper_workload
+from malleable import MalleableError, compare, paper_workload, simulate
 from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.results import Comparison, Result
@@ -28,11 +28,11 @@ POLICIES = ("wham", "wham-integer", "wham-steady", "equi", "pollux")
 GROWS, NONE = "grows", "–"
 
 
-def costly(what: str, cost: float) -> Workload:
+def costly(what: str, cost: float, widths: str = "any") -> Workload:
     """The paper's workload with a pause, or work lost, of `cost` mean sizes at every resize."""
     plain = paper_workload()
     lost = {what: cost * plain.total_load / plain.total_rate}
-    return Workload("paper", tuple(replace(one, resize=lost) for one in plain.classes))
+    return Workload("paper", tuple(replace(one, resize=lost, widths=widths) for one in plain.classes))
 
 
 def planned(workload: Workload, cores: int) -> str | None:
@@ -47,11 +47,22 @@ def planned(workload: Workload, cores: int) -> str | None:
 
 
 def paired(results: tuple[Result, ...], policy: str, baseline: str) -> str:
-    """The difference of two policies on the same jobs, with a verdict."""
+    """The difference of two policies on the same jobs; a loss that is significant is said."""
     both = [result for result in results if result.policy in {policy, baseline}]
     found = Comparison.of(both, baseline).differences[0]
-    verdict = "" if not found.significant else " worse" if found.mean > 0.0 else " better"
-    return f"{found.mean:+.2g} ± {(found.high - found.low) / 2.0:.1g}{verdict}"
+    text = f"{found.mean:+.2g} ± {(found.high - found.low) / 2.0:.1g}"
+    return f"{text}, **worse**" if found.significant and found.mean > 0.0 else text
+
+
+def on_whole_cores(what: str, cores: int, load: float, cost: float) -> str:
+    """What `wham-steady` costs where all jobs run on whole cores."""
+    options = {"load": load, "jobs": JOBS, "seed": SEED}
+    return shown(simulate(costly(what, cost, "whole"), cores, "wham-steady", **options))
+
+
+def shown(result: Result) -> str:
+    """The cost with its interval, if there is a steady state."""
+    return f"{result.cost.mean:.4f} ± {result.cost.half_width:.1g}" if result.stable else GROWS
 
 
 def described(what: str, cores: int, load: float, cost: float, alive: set[str]) -> dict:
@@ -62,11 +73,12 @@ def described(what: str, cores: int, load: float, cost: float, alive: set[str]) 
     results = compare(workload, cores, names, load=load, jobs=JOBS, seed=SEED).results
     steady = [result for result in results if result.stable]
     alive -= {result.policy for result in results} - {result.policy for result in steady}
-    found = {r.policy: f"{r.cost.mean:.4f} ± {r.cost.half_width:.1g}" if r.stable else GROWS for r in results}
+    found = {result.policy: shown(result) for result in results}
     rivals = [r for r in steady if r.policy in {"wham", fixed}]
     best = min(rivals, key=lambda r: r.cost.mean).policy if rivals else None
     row = {"n": cores, "load": load, what: f"{cost:g}"}
     row |= {name: found.get(name, GROWS) for name in POLICIES} | {"fixed widths": found.get(fixed, NONE)}
+    row["steady, whole"] = on_whole_cores(what, cores, load, cost)
     known = best is not None and "wham-steady" in {r.policy for r in steady}
     return row | {
         "steady − better": f"{paired(steady, 'wham-steady', best)} ({best})" if known else NONE,
