@@ -121,6 +121,8 @@ FAMILY_INTRO = {
     "speedups": "The `speedup` of a class: how much faster a job runs on k cores than on one.",
     "distributions": "The `size` of a class (run time on one core), or the `interval` of renewal arrivals.",
     "arrivals": "The `arrivals` of a class.",
+    "capacities": "The `--capacity` of `simulate`, `compare` and `bound`: how many of the cores there are\n"
+    "over time, as in `failures:nodes=8,up=100,down=5`.",
     "policies": "The `--policy` of a command. Options ride behind the name: `fw-cam:beta=0.9`; a list has\n"
     "slashes between its entries: `fixed-width:widths=4/2/8`.",
 }
@@ -129,8 +131,9 @@ FAMILY_INTRO = {
 def kinds() -> str:
     """Every kind of every family, with its parameters."""
     intro = (
-        "What may stand in a workload file or behind `--policy`, with the allowed values. `malleable list`\n"
-        "prints the same. A key in the column *or* may be given in place of the one before it."
+        "What may stand in a workload file, behind `--policy` or `--capacity`, with the allowed values.\n"
+        "`malleable list` prints the same. A key in the column *or* may be given in place of the one\n"
+        "before it."
     )
     parts = []
     for family in catalog.FAMILIES:

@@ -1,11 +1,13 @@
 """WHAM with hysteresis: a job is moved only when the gain over what is left of its life pays for the move.
 
-Equal to WHAM where moves are free. What a move costs is the class's `resize`; see `rules.steady_rule` for the
+Equal to WHAM where moves are free. Where they are dear all jobs have whole cores, as a price that changes a
+little then moves few of them. What a move costs is the class's `resize`; see `rules.steady_rule` for the
 rule, and "Real machines" in the docs for how it compares.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 
+PARTS = 1e-3
+"""Costs of a move, in mean sizes, up to which parts of cores are worth their many small moves."""
+
+
 @dataclass(frozen=True)
 class WhamSteady(Wham):
     """WHAM that moves a job only when that pays for what the move costs."""
@@ -35,14 +41,15 @@ class WhamSteady(Wham):
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
         if _moves_are_free(workload):
             return super().decision(workload, cores, integer=integer)
-        gears = gear_table(workload, cores, WHAM, real=not integer)
+        whole = integer or _dearest_move(workload) > PARTS
+        gears = gear_table(workload, cores, WHAM, real=not whole)
         gears[END] += 2
         usual = [
             WhamDiscounted().outlook(workload, cores).discount,
             _long_run_price(workload, cores) / cost_unit(workload.holding_costs),
         ]
         table = np.concatenate([gears, usual, encode(workload.speedups, widest=max(cores, 2.0))])
-        return Decision(steady_rule, table, gear_price, whole=integer)
+        return Decision(steady_rule, table, gear_price, whole=whole)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
         if _moves_are_free(workload):
@@ -56,6 +63,14 @@ def _long_run_price(workload: Workload, cores: float) -> float:
         return bound(workload, cores).price
     except (InfeasibleError, UnsupportedError):
         return 0.0
+
+
+def _dearest_move(workload: Workload) -> float:
+    """What a move costs at most, in mean sizes of the class; a pause that varies counts as dear."""
+    return max(
+        math.inf if one.resize.varies else (one.resize.pause + one.resize.work) / one.size.mean
+        for one in workload.classes
+    )
 
 
 def _moves_are_free(workload: Workload) -> bool:

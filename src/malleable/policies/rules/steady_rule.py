@@ -15,11 +15,11 @@ its life in the same sense.
 What a job wants still falls with the price, so one price clears the market: the lowest at which all fit.
 Those who stay keep their cores; among the others the rest is cleared again, to the last core. Jobs whose next
 width is more than what is left then keep what they have, and the market is cleared again without them, until
-no cores are left that a job wants. Where nothing
-fits although prices rise without end (jobs that would rather stay wide than make room), the cost counts for
-half, a quarter, … and at last for nothing, as in WHAM. When jobs outnumber cores those with the largest
-c·s/(k·x) run; a job that would have to be resumed counts δ more work. Cores that this leaves over go to those
-who wait, in the same order, on the widest width that fits.
+no cores are left that a job wants. Jobs that would rather stay wide than make room at any price are made to
+move, those first whose move costs least per core, until all fit; or newcomers wait, where the wait for the
+next job to leave costs less. When jobs outnumber cores those with the
+largest c·s/(k·x) run; a job that would have to be resumed counts δ more work. Cores that this leaves over go
+to those who wait, in the same order, on the widest width that fits.
 
 `gear_table` describes restricted widths; α, l* and the encoded speedups of all classes stand behind it.
 """
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, HELD, REMAINING
+from malleable.engine.rule_interface import CLASS, HELD, REMAINING, SIZE
 from malleable.engine.speedup_table import demand, most_efficient, peak, speed
 from malleable.policies.rules.gear_table import (
     END,
@@ -58,8 +58,6 @@ DEAREST = 1e60
 CHEAPEST = 1e-60
 STEPS = 200
 CLOSE = 1e-13
-HALVINGS = 4
-"""How often the cost of a move is halved before it counts for nothing."""
 SHORT = 1e-6
 """Lives, in times that a price takes to return, during which it does not."""
 NEWCOMER, STAYS, MOVES = range(3)
@@ -77,9 +75,10 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
         cores -= out[j]
     cleared = np.nan
     for turn in range(size):
-        price = settle(jobs, served, states, cores, table, out)
+        forced = np.zeros(size, np.bool_)
+        price = settle(jobs, served, states, forced, cores, table, out)
         cleared = price if turn == 0 else cleared
-        fixed = fix_blocked(jobs, served, states, price, cores, table, out)
+        fixed = fix_blocked(jobs, served, states, forced, price, cores, table, out)
         if fixed == 0.0:
             break
         cores -= fixed
@@ -90,31 +89,89 @@ def settle(
     jobs: FloatArray,
     served: BoolArray,
     states: IntArray,
+    forced: BoolArray,
     cores: float,
     table: FloatArray,
     out: FloatArray,
 ) -> float:
     """One price for the served, who stay or move, and their cores."""
-    price, counted = DEAREST, 1.0
-    for attempt in range(HALVINGS + 2):
-        counted = 0.0 if attempt > HALVINGS else 0.5**attempt
-        price = clearing(jobs, served, states, counted, cores, table, False)
-        if price < DEAREST:
-            break
+    make_room(jobs, served, forced, cores, table)
+    price = clearing(jobs, served, states, forced, cores, table, False)
     if CHEAPEST < price < DEAREST:
         table[GUESS] = price
     for j in range(jobs.shape[0]):
         if served[j]:
-            states[j] = state(jobs, j, price, counted, table)
-            out[j] = wish(jobs, j, price, counted, cores, table)
-    share_rest(jobs, served, states, counted, cores, table, out, price)
+            states[j] = state(jobs, j, price, forced, table)
+            out[j] = wish(jobs, j, price, forced, cores, table)
+    share_rest(jobs, served, states, forced, cores, table, out, price)
+    widen(jobs, served, states, forced, price, cores, table, out)
     return price
+
+
+def widen(
+    jobs: FloatArray,
+    served: BoolArray,
+    states: IntArray,
+    forced: BoolArray,
+    price: float,
+    cores: float,
+    table: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Let those who stay have what is left, in order of arrival, where it fits and the move pays."""
+    spare = cores
+    for j in range(jobs.shape[0]):
+        spare -= out[j] if served[j] else 0.0
+    for j in range(jobs.shape[0]):
+        if served[j] and states[j] == STAYS and spare >= 1.0 - DUST and price > CHEAPEST:
+            k = next_width(jobs, j, STAYS, forced, price, cores, table)
+            if out[j] < k <= out[j] + spare + DUST:
+                spare -= k - out[j]
+                out[j] = k
+
+
+def make_room(
+    jobs: FloatArray, served: BoolArray, forced: BoolArray, cores: float, table: FloatArray
+) -> None:
+    """Have jobs move that would stay wide at any price, the cheapest per core first, until all fit.
+
+    Where it costs less to wait for the next job to leave, newcomers wait instead, the latest first.
+    """
+    size, need, soonest, waiting = jobs.shape[0], 0.0, math.inf, 0.0
+    keys = np.full(size, math.inf)
+    for j in range(size):
+        if not served[j]:
+            continue
+        i, held = int(jobs[j, CLASS]), float(jobs[j, HELD])
+        c, least = job_weight(jobs, j, i, table), least_width(i, table)
+        wide = wish(jobs, j, DEAREST, forced, cores, table)
+        need += wide
+        if held > 0.0:
+            soonest = min(soonest, float(jobs[j, REMAINING]) / speed_of(i, held, table))
+        else:
+            waiting += c
+        if wide > least:
+            rent = float(table[int(table[END]) - 1]) * least
+            keys[j] = (c + rent) * move_time(jobs, j, least, table) / (wide - least)
+    for j in ascending(keys):
+        if need <= cores + DUST or keys[j] == math.inf:
+            return
+        freed = jobs[j, HELD] - least_width(int(jobs[j, CLASS]), table)
+        if waiting > 0.0 and keys[j] * freed > waiting * soonest:
+            break
+        forced[j] = True
+        need -= freed
+    for j in range(size - 1, -1, -1):
+        if need > cores + DUST and served[j] and jobs[j, HELD] <= 0.0:
+            served[j] = False
+            need -= least_width(int(jobs[j, CLASS]), table)
 
 
 def fix_blocked(
     jobs: FloatArray,
     served: BoolArray,
     states: IntArray,
+    forced: BoolArray,
     price: float,
     cores: float,
     table: FloatArray,
@@ -130,19 +187,25 @@ def fix_blocked(
     if spare <= DUST or price <= CHEAPEST:
         return 0.0
     for j in range(jobs.shape[0]):
-        if served[j] and next_width(jobs, j, states[j], price, cores, table) > out[j] + spare + DUST:
+        if served[j] and next_width(jobs, j, states[j], forced, price, cores, table) > out[j] + spare + DUST:
             served[j] = False
             fixed += out[j]
     return fixed
 
 
 def next_width(
-    jobs: FloatArray, j: int, its_state: int, price: float, cores: float, table: FloatArray
+    jobs: FloatArray,
+    j: int,
+    its_state: int,
+    forced: BoolArray,
+    price: float,
+    cores: float,
+    table: FloatArray,
 ) -> float:
     """What job j would have at a price that is a little lower."""
     below = price * (1.0 - 4.0 * CLOSE)
     if its_state == STAYS:
-        return wish(jobs, j, below, 1.0, cores, table)
+        return wish(jobs, j, below, forced, cores, table)
     return best_width(jobs, j, below, cores, table)
 
 
@@ -150,7 +213,7 @@ def share_rest(
     jobs: FloatArray,
     served: BoolArray,
     states: IntArray,
-    counted: float,
+    forced: BoolArray,
     cores: float,
     table: FloatArray,
     out: FloatArray,
@@ -161,7 +224,7 @@ def share_rest(
     for j in range(size):
         if states[j] == STAYS and served[j]:
             left -= out[j]
-    own = clearing(jobs, served, states, counted, left, table, True)
+    own = clearing(jobs, served, states, forced, left, table, True)
     if own >= DEAREST:
         own = price
     spare = left
@@ -219,16 +282,15 @@ def left_over(jobs: FloatArray, j: int, cores: float, table: FloatArray) -> floa
     k = narrow_width(table, i, cores) if class_number(table, i, GEARS) != ANY else cores
     if not 0.0 < held <= cores or k <= 0.0:
         return k
-    here, there = speed_of(i, held, table), speed_of(i, k, table)
-    cost = class_number(table, i, PAUSE) + class_number(table, i, LOST) / there
-    return k if float(jobs[j, REMAINING]) * (1.0 / here - 1.0 / there) > cost else held
+    gain = float(jobs[j, REMAINING]) * (1.0 / speed_of(i, held, table) - 1.0 / speed_of(i, k, table))
+    return k if gain > move_time(jobs, j, k, table) else held
 
 
 def clearing(
     jobs: FloatArray,
     served: BoolArray,
     states: IntArray,
-    counted: float,
+    forced: BoolArray,
     cores: float,
     table: FloatArray,
     frozen: bool,
@@ -236,13 +298,13 @@ def clearing(
     """The lowest price at which the served (those who move, if `frozen`) fit; DEAREST if there is none."""
     high = float(table[GUESS])
     low, factor = high, 1.5
-    if wanted(jobs, served, states, high, counted, cores, table, frozen) > cores + DUST:
-        while wanted(jobs, served, states, high, counted, cores, table, frozen) > cores + DUST:
+    if wanted(jobs, served, states, high, forced, cores, table, frozen) > cores + DUST:
+        while wanted(jobs, served, states, high, forced, cores, table, frozen) > cores + DUST:
             if high >= DEAREST:
                 return DEAREST
             low, high, factor = high, min(high * factor, DEAREST), factor * factor
     else:
-        while wanted(jobs, served, states, low, counted, cores, table, frozen) <= cores + DUST:
+        while wanted(jobs, served, states, low, forced, cores, table, frozen) <= cores + DUST:
             if low <= CHEAPEST:
                 return CHEAPEST
             low, high, factor = max(low / factor, CHEAPEST), low, factor * factor
@@ -250,7 +312,7 @@ def clearing(
         middle = math.sqrt(low) * math.sqrt(high)
         if high <= low * (1.0 + CLOSE) or not low < middle < high:
             break
-        if wanted(jobs, served, states, middle, counted, cores, table, frozen) > cores + DUST:
+        if wanted(jobs, served, states, middle, forced, cores, table, frozen) > cores + DUST:
             low = middle
         else:
             high = middle
@@ -262,7 +324,7 @@ def wanted(
     served: BoolArray,
     states: IntArray,
     price: float,
-    counted: float,
+    forced: BoolArray,
     cores: float,
     table: FloatArray,
     frozen: bool,
@@ -271,35 +333,44 @@ def wanted(
     total = 0.0
     for j in range(jobs.shape[0]):
         if served[j] and not frozen:
-            total += wish(jobs, j, price, counted, cores, table)
+            total += wish(jobs, j, price, forced, cores, table)
         elif served[j] and states[j] != STAYS:
             total += best_width(jobs, j, price, cores, table)
     return total
 
 
-def wish(jobs: FloatArray, j: int, price: float, counted: float, cores: float, table: FloatArray) -> float:
+def wish(jobs: FloatArray, j: int, price: float, forced: BoolArray, cores: float, table: FloatArray) -> float:
     """What job j wants at a price: the width it holds, or a better one if the move pays."""
-    if jobs[j, HELD] > 0.0 and state(jobs, j, price, counted, table) == STAYS:
+    if jobs[j, HELD] > 0.0 and state(jobs, j, price, forced, table) == STAYS:
         return float(jobs[j, HELD])
     return best_width(jobs, j, price, cores, table)
 
 
-def state(jobs: FloatArray, j: int, price: float, counted: float, table: FloatArray) -> int:
+def state(jobs: FloatArray, j: int, price: float, forced: BoolArray, table: FloatArray) -> int:
     """Whether job j stays at its width at this price, moves, or has none yet."""
     held, i = float(jobs[j, HELD]), int(jobs[j, CLASS])
     if held <= 0.0:
         return NEWCOMER
+    if forced[j]:
+        return MOVES
     k = best_width(jobs, j, price, math.inf, table)
     if k == held:
-        return STAYS if counted > 0.0 else MOVES
+        return STAYS
     c, x, usual = job_weight(jobs, j, i, table), float(jobs[j, REMAINING]), table[int(table[END]) - 1]
     here, there = speed_of(i, held, table), speed_of(i, k, table)
     now = (c + price * held) / here - (c + price * k) / there
     later = (c + usual * held) / here - (c + usual * k) / there
     share = lasting(x / here, table)
-    cost = counted * (class_number(table, i, PAUSE) + class_number(table, i, LOST) / there) * (c + price * k)
+    cost = move_time(jobs, j, k, table) * (c + price * k)
     gain = x * share * now + max(x * (1.0 - share) * later, -cost)
     return MOVES if gain > cost else STAYS
+
+
+def move_time(jobs: FloatArray, j: int, k: float, table: FloatArray) -> float:
+    """What a move to k cores takes: the pause, and the work to be done again, never more than was done."""
+    i = int(jobs[j, CLASS])
+    lost = min(class_number(table, i, LOST), max(float(jobs[j, SIZE] - jobs[j, REMAINING]), 0.0))
+    return class_number(table, i, PAUSE) + lost / speed_of(i, k, table)
 
 
 def lasting(time: float, table: FloatArray) -> float:
