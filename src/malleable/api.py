@@ -71,6 +71,7 @@ def bound(
         return relaxed.bound(described, cores)
     known = Capacity.of(capacity)
     known.check_on(cores)
+    described.check_widths(known.most_cores(cores))
     return relaxed.bound(described, cores, known.mean_cores(cores))
 
 

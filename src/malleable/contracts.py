@@ -268,6 +268,10 @@ class Capacity(Spec, ABC):
     def changes(self, cores: float, seed: int) -> CoreChanges:
         """The changes during one run."""
 
+    def most_cores(self, cores: float) -> float:
+        """The most cores there ever are, which every job must be able to start on."""
+        return cores
+
     @classmethod
     def of(cls, value: Any) -> Capacity:
         """Read a capacity: a `Capacity`, a table with a `kind`, or text: `failures:nodes=8,up=99,down=1`."""

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import malleable
 from malleable.capacities.failures import BATCH, Failures
 from malleable.capacities.schedule import PERIODS, Schedule
 from malleable.contracts import Capacity, Distribution
 from malleable.errors import MalleableError, ParameterError
+from malleable.model import Workload
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
 from support import strategies as gen
@@ -221,3 +223,20 @@ def test_capacities_as_documents():
     assert Capacity.of("schedule:times=3,cores=4") == Schedule([3], [4])
     once = Schedule([0, 2], [4, 2], 5)
     assert Capacity.of(once.to_dict()) == once == Capacity.of("schedule:times=0/2,cores=4/2,period=5")
+
+
+def test_jobs_that_never_fit_are_refused():
+    """A rigid job wider than the most cores that a schedule ever has is an error, for bound and simulate."""
+    document = malleable.paper_workload(16, 0.25).to_dict()
+    document["classes"][0] |= {"shape": "rigid", "width": 8}
+    workload = Workload.from_dict(document)
+    for ask in (malleable.bound, malleable.simulate):
+        with pytest.raises(ParameterError, match="need at least 8 cores, and there are 4"):
+            ask(workload, 16, capacity="schedule:times=0/5,cores=4/2,period=10")
+
+
+def test_effective_load_is_of_the_cores_there_are():
+    """Without the noise of arrivals, the effective load is the utilisation, where cores come and go too."""
+    capacity = "schedule:times=0/50,cores=8/4,period=90"
+    found = malleable.simulate("paper", 8, load=0.5, jobs=50_000, capacity=capacity)
+    assert found.effective_load == pytest.approx(found.utilisation, rel=0.03)

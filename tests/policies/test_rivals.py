@@ -235,3 +235,15 @@ def test_policy_from_a_file(tmp_path):
     policy = Policy.of(f"{file}:Last")
     assert policy.period_on(PAPER) == 2.0
     assert cores_of(policy, Jobs.of(PAPER, [0, 1], [1.0, 1.0], age=[1.0, 2.0]), 4).tolist() == [4.0, 0.0]
+
+
+def test_a_function_says_how_it_wants_to_be_asked():
+    """A bare function may say `sees_all` and `period` by attributes, as a class does."""
+
+    def mine(jobs, cores, table, out):
+        out[:] = 0.0
+
+    assert (Policy.of(mine).sees_all, Policy.of(mine).period) == (False, 0.0)
+    mine.sees_all, mine.period = True, 0.5
+    made = Policy.of(mine).program(PAPER, 4)
+    assert (made.sees_all, made.period) == (True, 0.5)

@@ -60,10 +60,14 @@ class Schedule(Capacity):
                 ("capacity",),
             )
 
+    def most_cores(self, cores: float) -> float:
+        at_first = cores if self.period is None and self.times[0] > 0.0 else 0.0
+        return float(max(*self.cores, at_first))
+
     def mean_cores(self, cores: float) -> float:
         if self.period is None:
-            # What holds for a run of any length: the most there ever are.
-            return float(max(*self.cores, cores if self.times[0] > 0.0 else 0.0))
+            # What holds for a run of any length.
+            return self.most_cores(cores)
         lengths = np.diff([*self.times, self.period + self.times[0]])
         return float(np.dot(lengths, self.cores) / self.period)
 

@@ -97,6 +97,11 @@ class Workload:
         """Whether some class cannot run on every number of cores."""
         return not all(one.allowed_widths.unrestricted for one in self.job_types)
 
+    def check_widths(self, cores: float) -> None:
+        """Raise an error if jobs of some class cannot run on any number of cores up to this."""
+        for one in self.job_types:
+            one.widths_on(cores)
+
     @property
     def total_rate(self) -> float:
         """λ = Σ λ_i."""

@@ -43,6 +43,7 @@ def checked_task(
     check_statistics(settings)
     if settings.capacity is not None:
         settings.capacity.check_on(n)
+        described.check_widths(settings.capacity.most_cores(n))
     if not settings.allow_unstable:
         check_load(described, n, settings.mean_cores(n))
     check_numbers(described, n, settings.most_jobs)

@@ -51,6 +51,16 @@ class Function(JobRule):
         return bool(getattr(self.function, "sharing", False))
 
     @property
+    def sees_all(self) -> bool:  # type: ignore[override]
+        """Whether it says, by an attribute `sees_all`, that it wants to see jobs that cannot move now."""
+        return bool(getattr(self.function, "sees_all", False))
+
+    @property
+    def period(self) -> float:
+        """How often it wants to be asked, by an attribute `period`; 0: at arrivals and departures."""
+        return float(getattr(self.function, "period", 0.0))
+
+    @property
     def returns(self) -> bool:
         """Whether the function returns the cores instead of writing them."""
         return self._arguments == RETURNS
