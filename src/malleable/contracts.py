@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, cast
 
@@ -21,10 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from malleable import catalog
 from malleable.catalog.spec import Spec
-from malleable.errors import MalleableError, ParameterError, UnsupportedError, did_you_mean
+from malleable.errors import ParameterError, UnsupportedError
 from malleable.numerics import residual_life
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
     from malleable.model.jobs import Jobs
@@ -35,26 +36,6 @@ IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 SMALL, LARGE = 1e-150, 1e150
 """Numbers whose squares are far from the limits of floats."""
-
-
-def from_document(family: str, value: Any) -> Any:
-    """Build a spec from a table with a `kind`; errors name the key."""
-    if not isinstance(value, Mapping):
-        hint = "write a table, such as { kind = ... }"
-        raise ParameterError(f"must be a table with a 'kind', got {value!r:.60}", hint)
-    if "kind" not in value:
-        raise ParameterError("missing key 'kind'", f"known kinds: {', '.join(sorted(catalog.kinds(family)))}")
-    kind = value["kind"]
-    if not isinstance(kind, str):
-        raise ParameterError(f"must be a string, got {kind!r:.60}", path=("kind",))
-    try:
-        cls = catalog.find(family, kind)
-    except MalleableError as error:
-        raise error.within("kind") from None
-    keys = {key: item for key, item in value.items() if key != "kind"}
-    if not all(isinstance(key, str) for key in keys):
-        raise ParameterError(f"keys must be strings, got {list(keys)!r:.60}", did_you_mean(kind, [kind]))
-    return cls.from_parameters(keys)
 
 
 class Speedup(Spec, ABC):
@@ -137,7 +118,7 @@ class Speedup(Spec, ABC):
             return value
         if callable(value):
             return cast("Speedup", catalog.find("speedups", "custom")(function=value))  # type: ignore[call-arg]
-        return cast("Speedup", from_document("speedups", value))
+        return cast("Speedup", catalog.from_document("speedups", value))
 
 
 class Distribution(Spec, ABC):
@@ -208,7 +189,7 @@ class Distribution(Spec, ABC):
             return value
         if hasattr(value, "rvs") and hasattr(value, "moment"):
             return cast("Distribution", catalog.find("distributions", "scipy")(law=value))  # type: ignore[call-arg]
-        return cast("Distribution", from_document("distributions", value))
+        return cast("Distribution", catalog.from_document("distributions", value))
 
 
 class Arrivals(Spec, ABC):
@@ -232,7 +213,11 @@ class Arrivals(Spec, ABC):
     @classmethod
     def of(cls, value: Any) -> Arrivals:
         """Read an arrival process: `Arrivals` or a table with a `kind`."""
-        return value if isinstance(value, Arrivals) else cast("Arrivals", from_document("arrivals", value))
+        return (
+            value
+            if isinstance(value, Arrivals)
+            else cast("Arrivals", catalog.from_document("arrivals", value))
+        )
 
 
 class Changes(NamedTuple):
@@ -279,7 +264,7 @@ class Capacity(Spec, ABC):
             value = catalog.build("capacities", value)
         if isinstance(value, Capacity):
             return value
-        return cast("Capacity", from_document("capacities", value))
+        return cast("Capacity", catalog.from_document("capacities", value))
 
 
 class Allocation(NamedTuple):

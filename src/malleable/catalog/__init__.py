@@ -1,5 +1,6 @@
 """Kinds of speedups, distributions, arrivals and policies: found by name, built with options, listed."""
 
+from malleable.catalog.documents import from_document as from_document
 from malleable.catalog.families import FAMILIES as FAMILIES
 from malleable.catalog.finding import build as build
 from malleable.catalog.finding import display as display

@@ -31,38 +31,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, HELD, REMAINING, SIZE
-from malleable.engine.speedup_table import demand, most_efficient, peak, speed
+from malleable.engine.rule_interface import CLASS, HELD, REMAINING
 from malleable.policies.rules.gear_table import (
     END,
     GEARS,
     GUESS,
-    KEPT,
     LOST,
     PAUSE,
     PRICE,
     class_number,
-    gear_at,
-    gear_width,
     job_weight,
     narrow_width,
 )
 from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.steady_demand import (
+    ANY,
+    CHEAPEST,
+    CLOSE,
+    DEAREST,
+    STAYS,
+    best_width,
+    clearing,
+    least_width,
+    move_time,
+    next_width,
+    speed_of,
+    state,
+    wish,
+)
 from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray
-
-DEAREST = 1e60
-"""A price, in weights per core, at which no job wants more than its least width."""
-CHEAPEST = 1e-60
-STEPS = 200
-CLOSE = 1e-13
-SHORT = 1e-6
-"""Lives, in times that a price takes to return, during which it does not."""
-NEWCOMER, STAYS, MOVES = range(3)
-ANY = 0.0
-"""The number of gears of a class of any width."""
 
 
 def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -193,22 +193,6 @@ def fix_blocked(
     return fixed
 
 
-def next_width(
-    jobs: FloatArray,
-    j: int,
-    its_state: int,
-    forced: BoolArray,
-    price: float,
-    cores: float,
-    table: FloatArray,
-) -> float:
-    """What job j would have at a price that is a little lower."""
-    below = price * (1.0 - 4.0 * CLOSE)
-    if its_state == STAYS:
-        return wish(jobs, j, below, forced, cores, table)
-    return best_width(jobs, j, below, cores, table)
-
-
 def share_rest(
     jobs: FloatArray,
     served: BoolArray,
@@ -284,128 +268,3 @@ def left_over(jobs: FloatArray, j: int, cores: float, table: FloatArray) -> floa
         return k
     gain = float(jobs[j, REMAINING]) * (1.0 / speed_of(i, held, table) - 1.0 / speed_of(i, k, table))
     return k if gain > move_time(jobs, j, k, table) else held
-
-
-def clearing(
-    jobs: FloatArray,
-    served: BoolArray,
-    states: IntArray,
-    forced: BoolArray,
-    cores: float,
-    table: FloatArray,
-    frozen: bool,
-) -> float:
-    """The lowest price at which the served (those who move, if `frozen`) fit; DEAREST if there is none."""
-    high = float(table[GUESS])
-    low, factor = high, 1.5
-    if wanted(jobs, served, states, high, forced, cores, table, frozen) > cores + DUST:
-        while wanted(jobs, served, states, high, forced, cores, table, frozen) > cores + DUST:
-            if high >= DEAREST:
-                return DEAREST
-            low, high, factor = high, min(high * factor, DEAREST), factor * factor
-    else:
-        while wanted(jobs, served, states, low, forced, cores, table, frozen) <= cores + DUST:
-            if low <= CHEAPEST:
-                return CHEAPEST
-            low, high, factor = max(low / factor, CHEAPEST), low, factor * factor
-    for _ in range(STEPS):
-        middle = math.sqrt(low) * math.sqrt(high)
-        if high <= low * (1.0 + CLOSE) or not low < middle < high:
-            break
-        if wanted(jobs, served, states, middle, forced, cores, table, frozen) > cores + DUST:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def wanted(
-    jobs: FloatArray,
-    served: BoolArray,
-    states: IntArray,
-    price: float,
-    forced: BoolArray,
-    cores: float,
-    table: FloatArray,
-    frozen: bool,
-) -> float:
-    """Cores that jobs want at a price."""
-    total = 0.0
-    for j in range(jobs.shape[0]):
-        if served[j] and not frozen:
-            total += wish(jobs, j, price, forced, cores, table)
-        elif served[j] and states[j] != STAYS:
-            total += best_width(jobs, j, price, cores, table)
-    return total
-
-
-def wish(jobs: FloatArray, j: int, price: float, forced: BoolArray, cores: float, table: FloatArray) -> float:
-    """What job j wants at a price: the width it holds, or a better one if the move pays."""
-    if jobs[j, HELD] > 0.0 and state(jobs, j, price, forced, table) == STAYS:
-        return float(jobs[j, HELD])
-    return best_width(jobs, j, price, cores, table)
-
-
-def state(jobs: FloatArray, j: int, price: float, forced: BoolArray, table: FloatArray) -> int:
-    """Whether job j stays at its width at this price, moves, or has none yet."""
-    held, i = float(jobs[j, HELD]), int(jobs[j, CLASS])
-    if held <= 0.0:
-        return NEWCOMER
-    if forced[j]:
-        return MOVES
-    k = best_width(jobs, j, price, math.inf, table)
-    if k == held:
-        return STAYS
-    c, x, usual = job_weight(jobs, j, i, table), float(jobs[j, REMAINING]), table[int(table[END]) - 1]
-    here, there = speed_of(i, held, table), speed_of(i, k, table)
-    now = (c + price * held) / here - (c + price * k) / there
-    later = (c + usual * held) / here - (c + usual * k) / there
-    share = lasting(x / here, table)
-    cost = move_time(jobs, j, k, table) * (c + price * k)
-    gain = x * share * now + max(x * (1.0 - share) * later, -cost)
-    return MOVES if gain > cost else STAYS
-
-
-def move_time(jobs: FloatArray, j: int, k: float, table: FloatArray) -> float:
-    """What a move to k cores takes: the pause, and the work to be done again, never more than was done."""
-    i = int(jobs[j, CLASS])
-    lost = min(class_number(table, i, LOST), max(float(jobs[j, SIZE] - jobs[j, REMAINING]), 0.0))
-    return class_number(table, i, PAUSE) + lost / speed_of(i, k, table)
-
-
-def lasting(time: float, table: FloatArray) -> float:
-    """The share of a time that a price of now lasts, before it is back at its usual value."""
-    waits = float(table[int(table[END]) - 2]) * time
-    return (1.0 - math.exp(-waits)) / waits if waits > SHORT else 1.0
-
-
-def best_width(jobs: FloatArray, j: int, price: float, cores: float, table: FloatArray) -> float:
-    """The width that WHAM gives job j at a price; one that is kept for life, at the price over that life."""
-    i = int(jobs[j, CLASS])
-    weight = job_weight(jobs, j, i, table)
-    if class_number(table, i, KEPT) == 1.0:
-        usual = float(table[int(table[END]) - 1])
-        slow = speed_of(i, gear_width(table, i, gear_at(table, i, usual, weight)), table)
-        price = usual + lasting(float(jobs[j, REMAINING]) / slow, table) * (price - usual)
-    if class_number(table, i, GEARS) != ANY:
-        return gear_width(table, i, gear_at(table, i, price, weight))
-    encoded = speedups_behind(table)
-    k = demand(encoded, i, price, weight)
-    return max(min(k, peak(encoded, i), cores), most_efficient(encoded, i))
-
-
-def least_width(i: int, table: FloatArray) -> float:
-    """The narrowest width that is worth having."""
-    if class_number(table, i, GEARS) != ANY:
-        return gear_width(table, i, 0)
-    return most_efficient(speedups_behind(table), i)
-
-
-def speed_of(i: int, k: float, table: FloatArray) -> float:
-    """s(k) of class i, at any width that it may be found on."""
-    return speed(speedups_behind(table), i, k)
-
-
-def speedups_behind(table: FloatArray) -> FloatArray:
-    """The encoded speedups behind the gears."""
-    return table[int(table[END]) :]
