@@ -153,18 +153,26 @@ def make_room(
         if wide > least:
             rent = float(table[int(table[END]) - 1]) * least
             keys[j] = (c + rent) * move_time(jobs, j, least, table) / (wide - least)
+    patient = waiting > 0.0
     for j in ascending(keys):
         if need <= cores + DUST or keys[j] == math.inf:
-            return
-        freed = jobs[j, HELD] - least_width(int(jobs[j, CLASS]), table)
-        if waiting > 0.0 and keys[j] * freed > waiting * soonest:
             break
-        forced[j] = True
-        need -= freed
-    for j in range(size - 1, -1, -1):
-        if need > cores + DUST and served[j] and jobs[j, HELD] <= 0.0:
+        freed = jobs[j, HELD] - least_width(int(jobs[j, CLASS]), table)
+        if patient and keys[j] * freed > waiting * soonest:
+            need, patient = need - send_back(jobs, served, need - cores, table), False
+        if need > cores + DUST:
+            forced[j] = True
+            need -= freed
+
+
+def send_back(jobs: FloatArray, served: BoolArray, excess: float, table: FloatArray) -> float:
+    """Let newcomers wait, the latest first, until so many cores are not needed; how many that saves."""
+    saved = 0.0
+    for j in range(jobs.shape[0] - 1, -1, -1):
+        if saved < excess - DUST and served[j] and jobs[j, HELD] <= 0.0:
             served[j] = False
-            need -= least_width(int(jobs[j, CLASS]), table)
+            saved += least_width(int(jobs[j, CLASS]), table)
+    return saved
 
 
 def fix_blocked(
