@@ -53,10 +53,10 @@ def totals(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cor
 
     time, used, area, departures = total("duration"), total("used"), total("area"), total("departures")
     available = float(total("available"))
-    there = cores if np.isnan(available) else max(available / float(time), 1.0)
+    there = max(available / float(time), 1.0) if available > 0.0 else cores
     return Totals(
         # What there was, where the number of cores changed.
-        utilisation=float(ratio(used, cores * time if np.isnan(available) else available)),
+        utilisation=float(ratio(used, available if available > 0.0 else cores * time)),
         effective_load=float(ratio(used, total("work").sum())) * workload.load(there),
         overload=float(ratio(total("overload"), time)),
         departures=departures,
