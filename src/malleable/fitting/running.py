@@ -20,17 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from malleable.errors import MeasurementError
+from malleable.execution.thread_variables import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import IO
 
-VARIABLES = (
-    "BLIS_NUM_THREADS", "GOMAXPROCS", "GOTO_NUM_THREADS", "JULIA_NUM_THREADS", "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-    "POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "TBB_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-)  # fmt: skip
-"""Environment variables by which libraries are told how many threads to use."""
 CORES = "{cores}"
 PATIENCE = 2.0
 """Seconds that a program has to end after SIGTERM, before SIGKILL."""

@@ -1,0 +1,127 @@
+"""A pool whose workers are killed, one by one or all at once, and whose parent is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from malleable.live.pool import BrokenUnitError, Pool
+from support import pool_units as units
+from support.living import assert_gone, children, running, wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
+TESTS = Path(__file__).parents[2]
+PARENT = """
+import sys
+from pathlib import Path
+from malleable.live.pool import Pool
+from support.pool_units import note_pid
+pool = Pool(2)
+for _ in range(2):
+    pool.submit(note_pid, Path(sys.argv[1]), 600.0)
+pool.shutdown()
+"""
+
+
+def server() -> int:
+    """The fork server of the only pool of this process."""
+    (found,) = children(os.getpid())
+    return found
+
+
+@pytest.mark.parametrize("deaths", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_workers_killed_during_a_map(deaths):
+    """However often workers are killed, all outcomes come, in order."""
+    rng = random.Random(deaths)
+    found, killed = [], 0
+    with Pool(2) as pool:
+        outcomes = pool.map(units.nap_square, range(deaths * 30))
+        for outcome in outcomes:
+            found.append(outcome)
+            # A unit may be run three times again: kill now and then, not always the same one.
+            if len(found) % 25 == 0 and killed < deaths and (workers := children(server())):
+                os.kill(rng.choice(workers), signal.SIGKILL)
+                killed += 1
+    assert killed == deaths
+    assert found == [x * x for x in range(deaths * 30)]
+
+
+def test_a_unit_that_kills_its_worker(tmp_path):
+    """It is run again three times; the fourth death fails it by name, and fails nothing else."""
+    (tmp_path / "thrice").mkdir()
+    (tmp_path / "always").mkdir()
+    with Pool(2) as pool:
+        others = [pool.submit(units.square, i) for i in range(50)]
+        thrice = pool.submit(units.die, tmp_path / "thrice", 3)
+        always = pool.submit(units.die, tmp_path / "always", 99)
+        others += [pool.submit(units.square, i) for i in range(50)]
+        assert thrice.result() == 4
+        with pytest.raises(BrokenUnitError, match=r"unit 51 \(die\) was run 4 times: .* SIGKILL each time"):
+            always.result()
+        assert [future.result() for future in others] == [i * i for i in [*range(50), *range(50)]]
+    assert len(list((tmp_path / "always").iterdir())) == 4
+
+
+def test_the_innocent_of_a_batch_do_not_pay(tmp_path):
+    """A unit that kills its worker fails alone, though small units shared a message with it."""
+    with Pool(1) as pool:
+        list(pool.map(units.die_if, [False] * 100))
+        futures = [pool.submit(units.die_if, i == 7) for i in range(30)]
+        for i, future in enumerate(futures):
+            if i == 7:
+                with pytest.raises(BrokenUnitError, match="die_if"):
+                    future.result()
+            else:
+                assert future.result() is False
+
+
+def test_the_fork_server_killed():
+    """Its workers die with it; another one is started, and all outcomes come."""
+    with Pool(2) as pool:
+        outcomes = pool.map(units.nap_square, range(60))
+        found = [next(outcomes) for _ in range(10)]
+        first = server()
+        os.kill(first, signal.SIGKILL)
+        found += outcomes
+        assert server() != first
+    assert found == [x * x for x in range(60)]
+
+
+def test_idle_workers_killed():
+    """Workers that die while they have nothing to do are replaced when there is something."""
+    with Pool(2) as pool:
+        pids = {future.result() for future in [pool.submit(units.nap_pid, 0.1) for _ in range(2)]}
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        assert_gone(list(pids))
+        assert list(pool.map(units.square, range(20))) == [x * x for x in range(20)]
+
+
+def test_no_orphans_when_the_parent_is_killed(tmp_path):
+    """SIGKILL of the process that made the pool ends its workers in the midst of their units."""
+    with running(sys.executable, "-c", PARENT, str(tmp_path), cwd=TESTS) as parent:
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2, "two units")
+        workers = [int(file.name.removeprefix("pid-")) for file in tmp_path.iterdir()]
+        processes = [*children(parent.pid), *workers]
+        parent.kill()
+        assert_gone(processes)
+
+
+def test_a_worker_that_is_stopped_holds_up_no_other(tmp_path):
+    """While one worker is stopped, the others go on."""
+    with Pool(2) as pool:
+        stopped = pool.submit(units.note_pid, tmp_path, 0.3)
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 1, "its pid")
+        pid = int(next(tmp_path.iterdir()).name.removeprefix("pid-"))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert list(pool.map(units.square, range(50))) == [x * x for x in range(50)]
+            assert not stopped.done()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert stopped.result() is None
