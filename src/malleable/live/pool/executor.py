@@ -9,11 +9,12 @@ import weakref
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import ExecutionError, ParameterError
+from malleable.errors import ExecutionError
 from malleable.execution.worker_processes import available
 from malleable.live.pool.manager import Manager
 from malleable.live.pool.mapping import ordered_map
 from malleable.live.pool.units import Unit, name_of, pack
+from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -129,13 +130,6 @@ class Pool(Executor):
         future: Future[Any] = Future()
         future.set_exception(error)
         return future
-
-
-def checked_width(width: Any) -> int:
-    """A number of cores: a whole number, 0 for a pause."""
-    if isinstance(width, bool) or not isinstance(width, int) or width < 0:
-        raise ParameterError(f"a width must be a whole number of at least 0, got {width!r}", "0 is a pause")
-    return width
 
 
 @atexit.register
