@@ -15,15 +15,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from malleable.errors import MeasurementError
+from malleable.execution.affinity import bound_to
 from malleable.execution.thread_variables import VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO
 
 CORES = "{cores}"
@@ -87,7 +88,7 @@ def run(
     tell = group or (lambda _: None)
     with tempfile.TemporaryFile() as complaints:
         start = time.perf_counter()
-        with _affinity(cores):
+        with bound_to(processors()[:cores]) if CAN_BIND else nullcontext():
             child = _started(told, environment, complaints)
         tell(child.pid)
         try:
@@ -145,20 +146,6 @@ def _end(child: subprocess.Popen[bytes], watcher: threading.Thread) -> None:
 def _send(child: subprocess.Popen[bytes], signum: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signum)
-
-
-@contextmanager
-def _affinity(cores: int) -> Iterator[None]:
-    """Have this thread, and so the processes that it starts, run on that many processors."""
-    if not CAN_BIND:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, processors()[:cores])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _failure(status: int, cores: int, complaints: IO[bytes]) -> MeasurementError:

@@ -73,11 +73,16 @@ def _read(file: Path) -> str:
         return ""
 
 
+def own_cgroup(own: Path = OWN_CGROUP) -> str:
+    """The path of this process's cgroup (version 2), the root where there is none."""
+    lines = [line.split(":", 2) for line in _read(own).splitlines()]
+    return next((line[2] for line in lines if line[0] == "0"), "/")
+
+
 def cgroup_cores(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> float | None:
     """How many cores the quotas of this process's cgroup, and of those above it, are worth; None for all."""
-    lines = [line.split(":", 2) for line in _read(own).splitlines()]
-    path = next((line[2] for line in lines if line[0] == "0"), "/")
-    folders = [root / path.lstrip("/"), *(root / path.lstrip("/")).parents]
+    here = root / own_cgroup(own).lstrip("/")
+    folders = [here, *here.parents]
     quotas = [quota for folder in folders if folder.is_relative_to(root) if (quota := _quota(folder))]
     return min(quotas, default=None)
 

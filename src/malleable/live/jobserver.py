@@ -10,8 +10,8 @@ Two forms are spoken (GNU make's manual, "POSIX Jobserver Interaction"). Of the 
 one descriptor to read tokens from and one to write them to. Here they belong to two pipes, and what comes
 back through the second one goes into the first if the width allows: no token that is one too many is ever
 used again. All versions of make and cargo take this form. The *fifo* form is a path, the same for both
-directions, which ninja (from 1.13 on) needs: a token that has been returned may be read by the build before we see it, so a
-smaller width may need a few more commands to be in force.
+directions, which ninja (from 1.13 on) needs: a token that has been returned may be read by the build before
+we see it, so a smaller width may need a few more commands to be in force.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from malleable.execution.worker_processes import available
+from malleable.live.listeners import tell
 from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:
@@ -149,8 +150,7 @@ class Jobserver:
     def _tell(self) -> None:
         if self._tokens != self._told:
             self._told = self._tokens
-            if self._on_width is not None:
-                self._on_width(self._told)
+            tell(self._on_width, self._told)
 
     def close(self) -> None:
         """End the jobserver; a build that still runs goes on with the tokens that it holds."""

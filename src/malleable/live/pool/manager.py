@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
 from malleable.execution.worker_processes import cause_of_death
+from malleable.live.listeners import tell
 from malleable.live.pool.units import RETRIES, answer
 from malleable.live.pool.waiting import WaitingUnits
 from malleable.live.pool.worker import ANSWER, HANDED_BACK, RESULT
@@ -231,10 +232,10 @@ class Manager:
         in_use = max(self.width, len(self._busy))
         if in_use != self.width_in_use:
             self.width_in_use = in_use
-            _call(self._on_width, in_use)
+            tell(self._on_width, in_use)
         if self.done != self._told:
             self._told = self.done
-            _call(self._on_progress, self.done)
+            tell(self._on_progress, self.done)
 
     def _end(self) -> None:
         self._server.close()
@@ -243,11 +244,3 @@ class Manager:
         self._selector.close()
         self._bell.close()
         self._ring.close()
-
-
-def _call(listener: Callable[[int], None] | None, value: int) -> None:
-    if listener is not None:
-        try:
-            listener(value)
-        except Exception:
-            LOGGER.exception("a listener of a pool raised an error")

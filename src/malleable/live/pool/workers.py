@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
-from malleable.live.affinity import bind_tree
+from malleable.live.affinity import bind_family
 from malleable.live.pool import fork_server
 from malleable.live.pool.channel import Channel
 from malleable.live.pool.units import Unit
@@ -70,7 +70,7 @@ class Server:
     def bind(self) -> None:
         """Have the server, and so its future workers, and those that are there, run on the given CPUs."""
         if self.cpus is not None and self._process is not None:
-            bind_tree(self._process.pid, self.cpus)
+            bind_family(self._process.pid, self.cpus)
 
     def kill(self, worker: Worker) -> None:
         """Have the server kill a worker, which knows whether it is still there."""
