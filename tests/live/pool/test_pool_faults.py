@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from malleable.errors import ExecutionError
 from malleable.live.pool import BrokenUnitError, Pool
 from support import pool_units as units
 from support.living import assert_gone, children, running, wait_until
@@ -25,6 +26,18 @@ pool = Pool(2)
 for _ in range(2):
     pool.submit(note_pid, Path(sys.argv[1]), 600.0)
 pool.shutdown()
+"""
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from malleable.live.pool import Pool
+from support.pool_units import note_pid
+pool = Pool(1)
+unit = pool.submit(note_pid, Path(sys.argv[1]), 1.0)
+try:
+    pool.shutdown()
+except KeyboardInterrupt:
+    print("interrupted,", unit.result())
 """
 
 
@@ -110,6 +123,33 @@ def test_no_orphans_when_the_parent_is_killed(tmp_path):
         processes = [*children(parent.pid), *workers]
         parent.kill()
         assert_gone(processes)
+
+
+def test_ctrl_c_reaches_the_parent_alone(tmp_path):
+    """Ctrl-C goes to all processes of a terminal; it interrupts the parent, and workers go on."""
+    with running(sys.executable, "-c", INTERRUPTED, str(tmp_path), cwd=TESTS) as parent:
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 1, "a unit")
+        workers = [int(file.name.removeprefix("pid-")) for file in tmp_path.iterdir()]
+        processes = [*children(parent.pid), *workers]
+        os.killpg(parent.pid, signal.SIGINT)
+        out, complaints = parent.communicate(timeout=30)
+        assert (out, complaints, parent.returncode) == ("interrupted, None\n", "", 0)
+        assert_gone(processes)
+
+
+def test_a_forked_process_has_no_pool():
+    """A pool says so in a process that was forked from its owner, and goes on in the owner."""
+    with Pool(1) as pool:
+        assert pool.submit(units.square, 2).result() == 4
+        pid = os.fork()
+        if pid == 0:
+            try:
+                pool.submit(units.square, 3)
+            except ExecutionError as error:
+                os._exit(42 if "belongs to the process that made it" in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 42
+        assert pool.submit(units.square, 4).result() == 16
 
 
 def test_a_worker_that_is_stopped_holds_up_no_other(tmp_path):

@@ -123,6 +123,17 @@ def test_all_threads_and_descendants_move(start, tmp_path):
         assert program.width_in_use == len(cpus)
 
 
+@TWO
+def test_start_wide(start):
+    """A program may see all CPUs at first, and is narrowed to its own after a while."""
+    program = start("sleep", "600", cpus=CPUS[:1], wide_seconds=0.5)
+    assert os.sched_getaffinity(program.pid) == set(CPUS)
+    wait_until(lambda: os.sched_getaffinity(program.pid) == set(CPUS[:1]), "its own CPU")
+    program = start("sleep", "600", cpus=CPUS[:1], wide_seconds=60.0)
+    program.set_width(1, CPUS[1:2])
+    assert os.sched_getaffinity(program.pid) == set(CPUS[1:2])
+
+
 def test_alone_it_finds_cpus_itself(start):
     """Without CPUs given, a width is that many CPUs of this process, as far as there are any."""
     program = start("sleep", "600")

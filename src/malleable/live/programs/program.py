@@ -46,7 +46,8 @@ class Program:
     `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress`
     as the program reports; `on_end(code)` once, with a negative code for a signal. Libraries are told to use
     `widest` threads, since most of them fix that number when they start. `on_resize` is a signal or a command
-    that tells the program of a new width. Started at width 0, it is stopped at once.
+    that tells the program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more
+    threads than it sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Program:
         *,
         cpus: Collection[int] | None = None,
         widest: int | None = None,
+        wide_seconds: float = 0.0,
         environment: Mapping[str, str] | None = None,
         working_folder: Path | None = None,
         inherited: Sequence[int] = (),
@@ -81,7 +83,8 @@ class Program:
             told.update(dict.fromkeys(VARIABLES, str(widest)))
         told["MALLEABLE_PROGRESS"] = str(self._progress.path.absolute())
         self._progress.path.touch()
-        with bound_to(_chosen(width, cpus)):
+        self._cpus = _chosen(width, cpus)
+        with bound_to(os.sched_getaffinity(0) if wide_seconds > 0.0 else self._cpus):
             self._child = _started(command, told, working_folder, folder / "output", inherited)
         self._cgroup = Cgroup.make(f"malleable-{self._child.pid}", cgroup_parent)
         self._notices = ThreadPoolExecutor(1, "malleable-resize")
@@ -91,6 +94,10 @@ class Program:
             self._cgroup.set_width(width)
         if width == 0:
             signal_family(self.pid, signal.SIGSTOP)
+        if wide_seconds > 0.0:
+            timer = threading.Timer(wide_seconds, self._narrow)
+            timer.daemon = True
+            timer.start()
         threading.Thread(target=self._watch, name="malleable-program", daemon=True).start()
 
     @property
@@ -118,7 +125,8 @@ class Program:
             if width == 0:
                 signal_family(self.pid, signal.SIGSTOP)
             else:
-                bind_family(self.pid, _chosen(width, cpus))
+                self._cpus = _chosen(width, cpus)
+                self._narrow()
                 if self._cgroup is not None:
                     self._cgroup.set_width(width)
                 if before == 0:
@@ -127,6 +135,12 @@ class Program:
                     self._notices.submit(self._notice.give, self.pid, width)
             if width != before:
                 tell(self._on_width, width)
+
+    def _narrow(self) -> None:
+        """Bind the program to its CPUs, if it is still there."""
+        with self._change:
+            if not self._ended.done():
+                bind_family(self.pid, self._cpus)
 
     def cancel(self) -> None:
         """Ask the program and all that it started to end; after a while they are killed. Does not wait."""
