@@ -95,3 +95,7 @@ def die_if(wish: bool) -> bool:
     if wish:
         os.kill(os.getpid(), signal.SIGKILL)
     return wish
+
+
+def reciprocal(x: int) -> float:
+    return 1 / x
