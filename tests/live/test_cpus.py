@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from malleable.errors import ParameterError
-from malleable.live.cpus import CpuSets, cgroup_cores, parse_cpu_list, places
+from malleable.execution.cpu_places import parse_cpu_list, places
+from malleable.live.cpus import CpuSets, cgroup_cores
 
 
 def imitate(folder, sockets, caches, cores, threads):

@@ -16,11 +16,11 @@ import threading
 import time
 from collections import Counter
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from malleable.errors import MeasurementError
 from malleable.execution.affinity import bound_to
+from malleable.execution.cpu_places import SYSTEM_CPUS, places
 from malleable.execution.thread_variables import VARIABLES
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ LOOK = 0.05
 """Seconds between two looks at whether to stop; a run that ends is seen at once."""
 
 
-TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 CAN_BIND = hasattr(os, "sched_setaffinity")
 """Whether programs can be bound to processors here."""
 
@@ -45,22 +44,12 @@ def processors() -> list[int]:
     Two processors of one core (hyper-threads) share it, and would look like a bad speedup.
     """
     there = sorted(os.sched_getaffinity(0)) if CAN_BIND else list(range(os.cpu_count() or 1))
-    seen: Counter[str] = Counter()
+    seen: Counter[int] = Counter()
     ranks = {}
-    for processor in there:
-        core = _core(processor)
-        ranks[processor] = seen[core]
-        seen[core] += 1
+    for place in places(there, SYSTEM_CPUS):
+        ranks[place.cpu] = seen[place.core]
+        seen[place.core] += 1
     return sorted(there, key=lambda processor: (ranks[processor], processor))
-
-
-def _core(processor: int) -> str:
-    """The core that a processor belongs to, named by all processors of it; itself where that is unknown."""
-    try:
-        text = Path(TOPOLOGY.format(processor)).read_text(encoding="ascii").strip()
-    except OSError:
-        text = ""
-    return text or str(processor)
 
 
 def check_program(command: Sequence[str]) -> None:

@@ -11,71 +11,22 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from malleable.errors import ParameterError
+from malleable.execution.cpu_places import SYSTEM_CPUS, Place, places, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-SYSTEM_CPUS = Path("/sys/devices/system/cpu")
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
-@dataclass(frozen=True, order=True)
-class Place:
-    """Where a CPU is: socket, first CPU of its last-level cache, first CPU of its core, and itself."""
-
-    socket: int
-    cache: int
-    core: int
-    cpu: int
-
-
-def parse_cpu_list(text: str) -> set[int]:
-    """CPUs as the kernel lists them: `0-3,8` is 0, 1, 2, 3 and 8."""
-    cpus: set[int] = set()
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        cpus.update(range(int(first), int(last or first) + 1))
-    return cpus
-
-
-def places(cpus: Iterable[int], system: Path = SYSTEM_CPUS) -> list[Place]:
-    """The places of some CPUs, in order; a CPU that the system says nothing of is a core by itself."""
-    return sorted(_place(cpu, system / f"cpu{cpu}") for cpu in cpus)
-
-
-def _place(cpu: int, folder: Path) -> Place:
-    socket = _read(folder / "topology" / "physical_package_id")
-    siblings = _read(folder / "topology" / "thread_siblings_list")
-    caches = {
-        _read(index / "level"): _read(index / "shared_cpu_list") for index in folder.glob("cache/index*")
-    }
-    # Levels are single digits, so the last in order of their text is the last.
-    shared = caches[max(caches)] if caches else ""
-    return Place(
-        # Some virtual machines say -1.
-        max(0, int(socket or 0)),
-        min(parse_cpu_list(shared), default=-1),
-        min(parse_cpu_list(siblings), default=cpu),
-        cpu,
-    )
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
 def own_cgroup(own: Path = OWN_CGROUP) -> str:
     """The path of this process's cgroup (version 2), the root where there is none."""
-    lines = [line.split(":", 2) for line in _read(own).splitlines()]
+    lines = [line.split(":", 2) for line in read_text(own).splitlines()]
     return next((line[2] for line in lines if line[0] == "0"), "/")
 
 
@@ -89,7 +40,7 @@ def cgroup_cores(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> float | None:
 
 def _quota(folder: Path) -> float | None:
     """The quota of `cpu.max`, in cores: `150000 100000` is 1.5."""
-    quota, _, period = _read(folder / "cpu.max").partition(" ")
+    quota, _, period = read_text(folder / "cpu.max").partition(" ")
     return None if quota in {"", "max"} else int(quota) / int(period or 100_000)
 
 
