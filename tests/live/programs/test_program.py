@@ -13,6 +13,7 @@ from malleable.errors import ExecutionError, ParameterError
 from malleable.live.process_tree import family, look_up, threads
 from malleable.live.programs import Program
 from malleable.live.programs.cgroup import Cgroup
+from malleable.live.programs.progress import parse_build_progress
 from support.living import alive, assert_gone, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="affinity and /proc are Linux's")
@@ -206,6 +207,17 @@ def test_progress(start, tmp_path):
     (tmp_path / "go").touch()
     assert program.wait(20) == 0
     assert told == [(12.0, 100.0), (0.75, 1.0)]
+
+
+def test_progress_in_the_output(start, tmp_path):
+    """A build tells its progress in what it prints."""
+    told = []
+    text = 'echo "[1/4] cc a.c"; while [ ! -e go ]; do sleep 0.01; done; echo "[4/4] ld a"'
+    program = start("sh", "-c", text, on_progress=told.append, output_progress=parse_build_progress)
+    wait_until(lambda: told == [(1.0, 4.0)], "the first command")
+    (tmp_path / "go").touch()
+    assert program.wait(20) == 0
+    assert told == [(1.0, 4.0), (4.0, 4.0)]
 
 
 def test_cancel_ends_everything(start, tmp_path):

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from malleable.live.programs.progress import ProgressFile, parse_progress
+from malleable.live.programs.progress import ProgressFile, parse_build_progress, parse_progress
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,18 @@ from malleable.live.programs.progress import ProgressFile, parse_progress
 def test_lines(line, progress):
     """Done of total, a fraction or a percentage; what makes no sense is not progress."""
     assert parse_progress(line) == progress
+
+
+@pytest.mark.parametrize(
+    ("line", "progress"),
+    [
+        ("[3/30] cc -c a.c", (3.0, 30.0)), ("[ 45%] Building C object", (45.0, 100.0)),
+        ("[100%] Built target x", (100.0, 100.0)), ("cc -c a[3/30].c", None), ("[31/30] no", None),
+    ],
+)  # fmt: skip
+def test_lines_of_builds(line, progress):
+    """What ninja and CMake's Makefiles put in front of each command is progress."""
+    assert parse_build_progress(line) == progress
 
 
 def test_the_last_whole_line_counts(tmp_path):

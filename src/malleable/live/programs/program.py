@@ -44,7 +44,8 @@ class Program:
     """One run of a command. Callbacks come from a thread of its own, except for `on_width`.
 
     `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress`
-    as the program reports; `on_end(code)` once, with a negative code for a signal. Libraries are told to use
+    as the program reports, in its progress file, or in its output where `output_progress` makes progress of
+    a line; `on_end(code)` once, with a negative code for a signal. Libraries are told to use
     `widest` threads, since most of them fix that number when they start. `on_resize` is a signal or a command
     that tells the program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more
     threads than it sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then.
@@ -66,6 +67,7 @@ class Program:
         on_width: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         on_end: Callable[[int], None] | None = None,
+        output_progress: Callable[[str], Progress | None] | None = None,
         cgroup_parent: Path | None = None,
         grace_seconds: float = GRACE_SECONDS,
     ) -> None:
@@ -76,13 +78,15 @@ class Program:
         self._change = threading.RLock()
         self._folder = folder
         self._progress = ProgressFile(folder / "progress")
+        if output_progress is not None:
+            self._progress = ProgressFile(folder / "output", output_progress)
         self._ended: Future[int] = Future()
         self._width = checked_width(width)
         told = {**os.environ, **(environment or {}), "MALLEABLE_CORES": str(width)}
         if widest is not None:
             told.update(dict.fromkeys(VARIABLES, str(widest)))
-        told["MALLEABLE_PROGRESS"] = str(self._progress.path.absolute())
-        self._progress.path.touch()
+        told["MALLEABLE_PROGRESS"] = str((folder / "progress").absolute())
+        (folder / "progress").touch()
         self._cpus = _chosen(width, cpus)
         with bound_to(os.sched_getaffinity(0) if wide_seconds > 0.0 else self._cpus):
             self._child = _started(command, told, working_folder, folder / "output", inherited)

@@ -1,18 +1,23 @@
 """Progress that a program reports by lines in a file: `12/100`, `0.12` or `12%`.
 
-It may append lines or write the file anew each time; the last whole line that says something counts. A file
-and not a pipe: writing to it never waits for a reader, and what was written outlives the reader.
+Builds report it in their output: `[12/100] cc …` (ninja) or `[ 12%] Building …` (Makefiles of CMake).
+
+A program may append lines or write the file anew each time; the last whole line that says something counts.
+It is a file and not a pipe: writing never waits for a reader, and what was written outlives the reader.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+BUILD_LINE = re.compile(r"\[\s*(\d+(?:/\d+|%))\]")
 TAIL = 4096
 """Bytes from the end in which the last line is looked for."""
 
@@ -41,11 +46,17 @@ def parse_progress(line: str) -> Progress | None:
     return progress if sensible else None
 
 
-class ProgressFile:
-    """A file that is looked at now and then."""
+def parse_build_progress(line: str) -> Progress | None:
+    """The progress that a line of a build's output tells."""
+    match = BUILD_LINE.match(line)
+    return None if match is None else parse_progress(match[1])
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+
+class ProgressFile:
+    """A file that is looked at now and then, with what makes progress of one of its lines."""
+
+    def __init__(self, path: Path, parse: Callable[[str], Progress | None] = parse_progress) -> None:
+        self.path, self._parse = path, parse
         self._seen: tuple[int, int] = (0, 0)
 
     def news(self) -> Progress | None:
@@ -62,4 +73,4 @@ class ProgressFile:
             return None
         # What stands behind the last newline may be half a line, and so may the first of a long file.
         whole = lines[:-1] if status.st_size <= TAIL else lines[1:-1]
-        return next(filter(None, map(parse_progress, reversed(whole))), None)
+        return next(filter(None, map(self._parse, reversed(whole))), None)
