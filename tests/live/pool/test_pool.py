@@ -42,7 +42,7 @@ try:
     pool.submit(fails).result()
 except OwnError as error:
     assert error.args == ("mine",)
-last = pool.submit(print, "printed by a worker", flush=True)
+last = pool.submit(print, "printed by a worker")
 """
 
 

@@ -39,6 +39,7 @@ def work(channel: Channel, threads: int) -> None:
                 break
             start = time.perf_counter()
             kind, answer = _carry_out(functions, function, arguments)
+            _flush()
             channel.send(ANSWER.pack(kind, time.perf_counter() - start) + answer)
 
 
@@ -98,9 +99,14 @@ class _Functions:
             threadpoolctl.threadpool_limits(self._threads)
 
 
-def end(status: int) -> None:
-    """End a forked worker without what its parent wanted to do in the end."""
+def _flush() -> None:
+    """Let what a unit has printed be seen before its outcome: a worker may be killed at any time."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def end(status: int) -> None:
+    """End a forked worker without what its parent wanted to do in the end."""
+    _flush()
     os._exit(status)
