@@ -137,6 +137,35 @@ def test_ctrl_c_reaches_the_parent_alone(tmp_path):
         assert_gone(processes)
 
 
+def test_no_worker_can_be_started(monkeypatch):
+    """Where no process can be started, units fail with one line, and so does each later one."""
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with Pool(2) as pool:
+        for _ in range(2):
+            with pytest.raises(ExecutionError, match="cannot start worker processes: No such file"):
+                pool.submit(units.square, 2).result(30)
+
+
+def test_an_outcome_that_cannot_be_read():
+    """An outcome that can be pickled but not unpickled is an error of its own future."""
+    with Pool(1) as pool:
+        with pytest.raises(ExecutionError, match="the result of Sealed cannot be read: sealed"):
+            pool.submit(units.Sealed).result()
+        assert pool.submit(units.square, 5).result() == 25
+
+
+def test_a_failure_of_the_pool_itself(caplog):
+    """A bug in the pool's thread fails all units, rather than leave their callers waiting."""
+    with Pool(1) as pool:
+        assert pool.submit(units.square, 5).result() == 25
+        pool._manager._retire = lambda: 1 / 0
+        with pytest.raises(ExecutionError, match="the pool failed: division by zero"):
+            pool.submit(units.nap, 0.1).result(30)
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            pool.submit(units.square, 5)
+    assert "the thread of a pool failed" in caplog.text
+
+
 def test_a_forked_process_has_no_pool():
     """A pool says so in a process that was forked from its owner, and goes on in the owner."""
     with Pool(1) as pool:

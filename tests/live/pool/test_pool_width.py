@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -51,12 +52,20 @@ def test_a_batch_that_takes_longer_than_expected_is_handed_back():
     """Small units whose times grow give their core back within a unit and 20 ms, not after the batch."""
     with Pool(1) as pool:
         list(pool.map(units.nap, [0.0] * 100))
+        pool.set_width(0)
         futures = [pool.submit(units.nap, 0.3) for _ in range(30)]
-        wait_until(futures[0].running, "the batch")
+        pool.set_width(1)
+        wait_until(futures[1].running, "a batch of several units")
         pool.set_width(0)
         wait_until(lambda: pool.width_in_use == 0, "a pause")
         assert sum(future.done() for future in futures) <= 2
+        # They cannot be cancelled one by one, as they count as running, but the end of the pool cancels them.
+        assert not futures[1].cancel()
         pool.shutdown(wait=True, cancel_futures=True)
+        with pytest.raises(CancelledError):
+            futures[-1].result(0)
+        with pytest.raises(CancelledError):
+            futures[1].result(0)
 
 
 def test_warm_workers_are_used_again():

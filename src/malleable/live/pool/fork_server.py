@@ -42,13 +42,17 @@ def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start a fork server; it ends with the thread that calls this, and when the socket is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     told = {"path": sys.path, "control": theirs.fileno(), "parent": os.getpid(), "threads": threads}
-    process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
-        [sys.executable, "-c", PROGRAM],
-        stdin=subprocess.PIPE,
-        env={**os.environ, **dict.fromkeys(VARIABLES, str(threads))},
-        pass_fds=[theirs.fileno()],
-    )
-    theirs.close()
+    try:
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
+                [sys.executable, "-c", PROGRAM],
+                stdin=subprocess.PIPE,
+                env={**os.environ, **dict.fromkeys(VARIABLES, str(threads))},
+                pass_fds=[theirs.fileno()],
+            )
+    except OSError:
+        ours.close()
+        raise
     # A server that could not start is noticed when its socket ends.
     with suppress(BrokenPipeError), cast("IO[bytes]", process.stdin) as pipe:
         pipe.write(pickle.dumps(told))
