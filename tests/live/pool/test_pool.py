@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 import threading
@@ -191,6 +192,15 @@ def test_a_script_without_a_main_guard(tmp_path):
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "printed by a worker\n", "")
+
+
+def test_without_cloudpickle(monkeypatch):
+    """What is missing is named, with the way to install it."""
+    from malleable.live.pool import by_value
+
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(ExecutionError, match=r"need cloudpickle, .*malleable\[live\]"):
+        runpy.run_path(by_value.__file__)
 
 
 def test_a_forgotten_pool_ends():

@@ -17,9 +17,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
 from malleable.errors import ExecutionError
+from malleable.live.pool.by_value import dumps_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +63,7 @@ class Unit:
 def pack(what: Any, role: str) -> bytes:
     """Bytes for a worker; one clear error for what cannot be sent."""
     try:
-        return bytes(cloudpickle.dumps(what, pickle.HIGHEST_PROTOCOL))
+        return dumps_by_value(what)
     except Exception as error:
         hint = "locks, open files, generators and connections cannot; open them in the unit"
         raise ExecutionError(f"{role} cannot be sent to a worker: {error!s:.200}", hint) from error

@@ -12,10 +12,9 @@ import traceback
 import types
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
 from malleable.errors import ExecutionError
 from malleable.execution.worker_loop import RemoteTraceback, portable
+from malleable.live.pool.by_value import dumps_by_value
 from malleable.live.pool.units import LIMIT_SECONDS
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def _dumps(what: Any) -> bytes:
     try:
         return pickle.dumps(what, pickle.HIGHEST_PROTOCOL)
     except Exception:  # noqa: BLE001 - whatever a foreign class does when it is pickled
-        return bytes(cloudpickle.dumps(what, pickle.HIGHEST_PROTOCOL))
+        return dumps_by_value(what)
 
 
 class _Functions:
