@@ -89,11 +89,14 @@ def test_what_a_program_is_told():
 def test_cores_come_before_hyper_threads(monkeypatch, tmp_path):
     """Of processors in pairs that share a core, one of each core is used before the second of any."""
     for processor in range(6):
-        (tmp_path / f"cpu{processor}").write_text({0: "0-1", 1: "0-1", 2: "2,5", 5: "2,5"}.get(processor, ""))
-    monkeypatch.setattr(run_module, "TOPOLOGY", str(tmp_path / "cpu{}"))
+        topology = tmp_path / f"cpu{processor}" / "topology"
+        topology.mkdir(parents=True)
+        siblings = {0: "0-1", 1: "0-1", 2: "2,5", 5: "2,5"}.get(processor, "")
+        (topology / "thread_siblings_list").write_text(siblings)
+    monkeypatch.setattr(run_module, "SYSTEM_CPUS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 4, 2, 1, 0})
     assert processors() == [0, 2, 4, 1, 5]
-    monkeypatch.setattr(run_module, "TOPOLOGY", str(tmp_path / "none{}"))
+    monkeypatch.setattr(run_module, "SYSTEM_CPUS", tmp_path / "none")
     assert processors() == [0, 1, 2, 4, 5]
 
 

@@ -11,9 +11,12 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PARENT_POLL_SECONDS = 0.5
 """Seconds between two looks of a worker for its parent, where the system cannot tell of its death."""
@@ -39,17 +42,17 @@ def serve(work: Any, pipe: Any, parent: int, ignored: list[signal.Signals], prep
         try:
             answer = True, work(position)
         except BaseException as error:  # noqa: BLE001 - it is raised again in the parent
-            answer = False, (_portable(error), RemoteTraceback("".join(traceback.format_exception(error))))
+            answer = False, (portable(error), RemoteTraceback("".join(traceback.format_exception(error))))
         try:
             pipe.send(answer)
         except (pickle.PicklingError, TypeError, AttributeError, ValueError) as error:
             pipe.send((False, (ExecutionError(f"an outcome cannot be handed over: {error!s:.200}"), None)))
 
 
-def _portable(error: BaseException) -> BaseException:
+def portable(error: BaseException, dumps: Callable[[Any], bytes] = pickle.dumps) -> BaseException:
     """The error; or one that describes it, where the error itself cannot be sent between processes."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+        pickle.loads(dumps(error))  # noqa: S301 - our own bytes
     except Exception:  # noqa: BLE001 - whatever a foreign class does when it is pickled
         return ExecutionError(f"a task raised {type(error).__name__}: {error!s:.200}")
     return error

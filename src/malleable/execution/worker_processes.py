@@ -162,10 +162,10 @@ class WorkerPool:
         worker.process.kill()
         worker.process.join()
         worker.pipe.close()
-        return WorkerDiedError(*_cause_of_death(worker.process.exitcode))
+        return WorkerDiedError(*cause_of_death(worker.process.exitcode))
 
 
-def _cause_of_death(code: int) -> tuple[str, str]:
+def cause_of_death(code: int) -> tuple[str, str]:
     """Problem and hint for the exit code of a worker; a negative one is a signal."""
     if code >= 0:
         return f"a worker process died: it exited with status {code}", "does a policy of yours end it?"

@@ -15,22 +15,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from malleable.errors import MeasurementError
+from malleable.execution.affinity import bound_to
+from malleable.execution.cpu_places import SYSTEM_CPUS, places
+from malleable.execution.thread_variables import VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO
 
-VARIABLES = (
-    "BLIS_NUM_THREADS", "GOMAXPROCS", "GOTO_NUM_THREADS", "JULIA_NUM_THREADS", "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
-    "POLARS_MAX_THREADS", "RAYON_NUM_THREADS", "TBB_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-)  # fmt: skip
-"""Environment variables by which libraries are told how many threads to use."""
 CORES = "{cores}"
 PATIENCE = 2.0
 """Seconds that a program has to end after SIGTERM, before SIGKILL."""
@@ -38,7 +34,6 @@ LOOK = 0.05
 """Seconds between two looks at whether to stop; a run that ends is seen at once."""
 
 
-TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 CAN_BIND = hasattr(os, "sched_setaffinity")
 """Whether programs can be bound to processors here."""
 
@@ -49,22 +44,12 @@ def processors() -> list[int]:
     Two processors of one core (hyper-threads) share it, and would look like a bad speedup.
     """
     there = sorted(os.sched_getaffinity(0)) if CAN_BIND else list(range(os.cpu_count() or 1))
-    seen: Counter[str] = Counter()
+    seen: Counter[int] = Counter()
     ranks = {}
-    for processor in there:
-        core = _core(processor)
-        ranks[processor] = seen[core]
-        seen[core] += 1
+    for place in places(there, SYSTEM_CPUS):
+        ranks[place.cpu] = seen[place.core]
+        seen[place.core] += 1
     return sorted(there, key=lambda processor: (ranks[processor], processor))
-
-
-def _core(processor: int) -> str:
-    """The core that a processor belongs to, named by all processors of it; itself where that is unknown."""
-    try:
-        text = Path(TOPOLOGY.format(processor)).read_text(encoding="ascii").strip()
-    except OSError:
-        text = ""
-    return text or str(processor)
 
 
 def check_program(command: Sequence[str]) -> None:
@@ -92,7 +77,7 @@ def run(
     tell = group or (lambda _: None)
     with tempfile.TemporaryFile() as complaints:
         start = time.perf_counter()
-        with _affinity(cores):
+        with bound_to(processors()[:cores]) if CAN_BIND else nullcontext():
             child = _started(told, environment, complaints)
         tell(child.pid)
         try:
@@ -150,20 +135,6 @@ def _end(child: subprocess.Popen[bytes], watcher: threading.Thread) -> None:
 def _send(child: subprocess.Popen[bytes], signum: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signum)
-
-
-@contextmanager
-def _affinity(cores: int) -> Iterator[None]:
-    """Have this thread, and so the processes that it starts, run on that many processors."""
-    if not CAN_BIND:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, processors()[:cores])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _failure(status: int, cores: int, complaints: IO[bytes]) -> MeasurementError:

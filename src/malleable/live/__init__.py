@@ -1,0 +1,1 @@
+"""Real jobs on real cores: mechanisms that follow a width, and what decides it."""

@@ -1,0 +1,142 @@
+"""The pool as its users see it: a `concurrent.futures.Executor` with a width."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import weakref
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any
+
+from malleable.errors import ExecutionError
+from malleable.execution.worker_processes import available
+from malleable.live.pool.manager import Manager
+from malleable.live.pool.mapping import ordered_map
+from malleable.live.pool.units import Unit, name_of, pack
+from malleable.live.widths import checked_width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+WARM_SECONDS = 10.0
+"""Seconds that a worker waits for a wider grant before it ends."""
+_managers: weakref.WeakSet[Manager] = weakref.WeakSet()
+
+
+class Pool(Executor):
+    """Worker processes, of which `width` carry out units at a time; the width may change at any moment.
+
+    Growing is in force at once; shrinking when the units in hand are done, which `on_width(k)` tells. At
+    width 0 no unit starts. `on_progress(done)` tells how many units have ended. Both are called in the pool's
+    thread and must return quickly. A unit whose worker dies is run again, three times at most, so it should
+    be one that may be run twice. BLAS and OpenMP use `threads` threads in each worker.
+    """
+
+    def __init__(
+        self,
+        width: int | None = None,
+        *,
+        threads: int = 1,
+        warm_seconds: float = WARM_SECONDS,
+        on_width: Callable[[int], None] | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        width = available() if width is None else checked_width(width)
+        self._manager = Manager(width, threads, warm_seconds, on_width, on_progress)
+        self._numbers = itertools.count()
+        self._owner = os.getpid()
+        weakref.finalize(self, self._manager.close).atexit = False
+        _managers.add(self._manager)
+        self._manager.thread.start()
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have a function called in a worker; what cannot be sent there is an error of the future."""
+        try:
+            packed = pack(function, f"the function {name_of(function)}")
+        except ExecutionError as error:
+            return self._failed(error)
+        return self.submit_packed(packed, name_of(function), args, kwargs)
+
+    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+        """Submit a call of a function that is packed already."""
+        self._check_owner()
+        try:
+            arguments = pack((args, kwargs), f"an argument of {name}")
+        except ExecutionError as error:
+            return self._failed(error)
+        unit = Unit(function, arguments, name, next(self._numbers))
+        self._manager.waiting.put(unit)
+        self._manager.wake()
+        return unit.future
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """Outcomes in the order of the input, which is read as outcomes are taken.
+
+        At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
+        busy.
+        """
+        return ordered_map(self, fn, iterables, timeout, buffersize)
+
+    def window(self, function: bytes) -> int:
+        """How many units of a function keep the workers busy."""
+        return max(self._manager.width, 1) * 2 * (1 + self._manager.waiting.times.batch(function))
+
+    @property
+    def width(self) -> int:
+        """How many workers may carry out units."""
+        return self._manager.width
+
+    @property
+    def width_in_use(self) -> int:
+        """The width that is in force: larger than `width` while units of a wider time are in hand."""
+        return self._manager.width_in_use
+
+    @property
+    def done(self) -> int:
+        """How many units have ended."""
+        return self._manager.done
+
+    def set_width(self, width: int) -> None:
+        """Have that many workers carry out units from now on."""
+        self._manager.set_width(checked_width(width))
+
+    def set_cpus(self, cpus: Iterable[int]) -> None:
+        """Have all workers, present and future, run on these CPUs."""
+        self._manager.cpus = frozenset(cpus)
+        self._manager.wake()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more units, and end the workers when those submitted are done, or cancelled."""
+        self._manager.cancelling = cancel_futures
+        self._manager.close()
+        if wait and self._owner == os.getpid():
+            self._manager.thread.join()
+
+    def _check_owner(self) -> None:
+        if self._owner != os.getpid():
+            hint = "make a pool of its own in a forked process"
+            raise ExecutionError("this pool belongs to the process that made it", hint)
+
+    def _failed(self, error: ExecutionError) -> Future[Any]:
+        self._check_owner()
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
+
+
+@atexit.register
+def _finish() -> None:
+    """When Python ends, let pools finish their units, as executors of Python do; cancel those that pause."""
+    for manager in list(_managers):
+        if manager.thread.is_alive():  # not in a forked process
+            manager.cancelling = manager.cancelling or manager.width == 0
+            manager.close()
+            manager.thread.join()

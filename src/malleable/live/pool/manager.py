@@ -1,0 +1,246 @@
+"""The thread of a pool: it gives units to workers as far as the width allows, and sleeps in between.
+
+One thread and one `select` serve all workers. A worker is sent its next message when it has answered the last
+one, so it always reads what it is sent. Workers that the width no longer allows stay warm for a while.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import selectors
+import socket
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from malleable.errors import ExecutionError
+from malleable.execution.worker_processes import cause_of_death
+from malleable.live.listeners import tell
+from malleable.live.pool.units import RETRIES, answer
+from malleable.live.pool.waiting import WaitingUnits
+from malleable.live.pool.worker import ANSWER, HANDED_BACK, RESULT
+from malleable.live.pool.workers import Server, Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NO_STATUS = "the process that starts the workers was ended", "was it killed from outside? run it again"
+LOGGER = logging.getLogger(__name__)
+
+
+class Manager:
+    """State of a pool. Other threads use the methods without an underscore, and read the attributes."""
+
+    def __init__(
+        self,
+        width: int,
+        threads: int,
+        warm_seconds: float,
+        on_width: Callable[[int], None] | None,
+        on_progress: Callable[[int], None] | None,
+    ) -> None:
+        self.waiting = WaitingUnits()
+        self.width = self.width_in_use = width
+        self.cpus: frozenset[int] | None = None
+        self.done = self._told = 0
+        self.cancelling = False
+        self._warm_seconds, self._narrowed = warm_seconds, 0.0
+        self._on_width, self._on_progress = on_width, on_progress
+        self._server = Server(threads)
+        self._idle: list[Worker] = []
+        self._busy: set[Worker] = set()
+        self._selector = selectors.DefaultSelector()
+        self._bell, self._ring = socket.socketpair()
+        self._bell.setblocking(False)
+        self._rung = False
+        self._selector.register(self._bell, selectors.EVENT_READ, None)
+        self.thread = threading.Thread(target=self._run, name="malleable-pool", daemon=True)
+
+    def wake(self) -> None:
+        """Have the thread look at what has changed."""
+        if not self._rung:
+            self._rung = True
+            with suppress(OSError):  # the thread has ended
+                self._ring.send(b"\0")
+
+    def set_width(self, width: int) -> None:
+        self._narrowed = time.monotonic()
+        self.width = width
+        self.wake()
+
+    def close(self) -> None:
+        """Take no more units, and end when there are none left."""
+        self.waiting.close()
+        self.wake()
+
+    def _run(self) -> None:
+        try:
+            while not (self.waiting.closed and not self.waiting and not self._busy):
+                for key, _ in self._selector.select(self._patience()):
+                    self._attend(key.data)
+                self._follow()
+                self._dispatch()
+                self._retire()
+                self._tell()
+        except Exception as error:
+            LOGGER.exception("the thread of a pool failed")
+            self.close()
+            self.waiting.put_back(unit for worker in self._busy for unit in worker.batch)
+            self.waiting.fail(
+                ExecutionError(f"the pool failed: {error!s:.200}", "this is a bug of malleable")
+            )
+        finally:
+            self._end()
+
+    def _patience(self) -> float | None:
+        """Seconds until a warm worker is to end; None for ever."""
+        surplus = self._surplus()
+        return max(0.0, self._expiry(surplus[0]) - time.monotonic()) if surplus else None
+
+    def _surplus(self) -> list[Worker]:
+        """The idle workers that the width does not allow, those that have been idle for longest first."""
+        return self._idle[: max(0, len(self._idle) + len(self._busy) - self.width)]
+
+    def _expiry(self, worker: Worker) -> float:
+        return max(worker.idle_since, self._narrowed) + self._warm_seconds
+
+    def _attend(self, source: Worker | Server | None) -> None:
+        """Do what the owner of a socket that is ready asks for."""
+        if source is None:
+            self._bell.recv(4096)
+            self._rung = False
+        elif isinstance(source, Server):
+            self._bury_ended()
+        elif source.events:  # it may have been buried a moment ago
+            self._hear(source, source.channel.received())
+            source.channel.flush()
+            if source.channel.closed:
+                self._give_up(source)
+            else:
+                self._listen(source)
+
+    def _listen(self, worker: Worker) -> None:
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.channel.sends else 0)
+        if worker.events != events:
+            worker.events = events
+            self._selector.modify(worker.channel.socket, events, worker)
+
+    def _ignore(self, worker: Worker) -> None:
+        if worker.events:
+            worker.events = 0
+            self._selector.unregister(worker.channel.socket)
+
+    def _give_up(self, worker: Worker) -> None:
+        """Send a worker nothing more; what it was busy with is settled when the server reports its end."""
+        self._ignore(worker)
+        if worker in self._idle:
+            self._idle.remove(worker)
+        self._server.kill(worker)
+
+    def _hear(self, worker: Worker, messages: list[bytes]) -> None:
+        """Take the answers of a worker."""
+        for message in messages:
+            kind, seconds = ANSWER.unpack_from(message)
+            if kind == HANDED_BACK:
+                self._take_back(worker)
+            else:
+                unit = worker.batch.popleft()
+                self.waiting.times.note(unit, seconds)
+                self.done += 1
+                answer(unit, memoryview(message)[ANSWER.size :], good=kind == RESULT)
+        if not worker.batch and worker in self._busy:
+            self._busy.remove(worker)
+            worker.idle_since = time.monotonic()
+            self._idle.append(worker)
+
+    def _take_back(self, worker: Worker) -> None:
+        self.waiting.put_back(worker.batch)
+        worker.batch.clear()
+
+    def _bury_ended(self) -> None:
+        control = self._server.control
+        for worker, status in self._server.ended():
+            self._bury(worker, status)
+        if self._server.control is None and control is not None:
+            self._selector.unregister(control)
+
+    def _bury(self, worker: Worker, status: int | None) -> None:
+        """Have the units of a worker that is gone run elsewhere; the one in hand only so often."""
+        self._hear(worker, worker.channel.rest())
+        if worker.batch:
+            unit = worker.batch[0]
+            unit.deaths += 1
+            if unit.deaths > RETRIES:
+                worker.batch.popleft()
+                self.done += 1
+                unit.future.set_exception(
+                    unit.broken(*(NO_STATUS if status is None else cause_of_death(status)))
+                )
+        self._take_back(worker)
+        self._busy.discard(worker)
+        if worker in self._idle:
+            self._idle.remove(worker)
+        self._close(worker)
+
+    def _close(self, worker: Worker) -> None:
+        self._ignore(worker)
+        worker.channel.close()
+
+    def _follow(self) -> None:
+        """Do what other threads have asked for."""
+        if self._server.cpus != self.cpus:
+            self._server.cpus = self.cpus
+            self._server.bind()
+        if self.cancelling:
+            self.waiting.cancel()
+
+    def _dispatch(self) -> None:
+        """Give units to as many workers as the width allows."""
+        while len(self._busy) < self.width and (batch := self.waiting.batch(self.width)):
+            try:
+                worker = self._idle.pop() if self._idle else self._start()
+            except ExecutionError as error:
+                self.waiting.put_back(batch)
+                self.done += self.waiting.fail(error)
+                return
+            worker.batch.extend(batch)
+            self._busy.add(worker)
+            worker.channel.send(pickle.dumps([(unit.function, unit.arguments) for unit in batch]))
+            self._listen(worker)
+
+    def _start(self) -> Worker:
+        running = self._server.control is not None
+        worker = self._server.start_worker()
+        if self._server.control is not None and not running:
+            self._selector.register(self._server.control, selectors.EVENT_READ, self._server)
+        self._selector.register(worker.channel.socket, selectors.EVENT_READ, worker)
+        worker.events = selectors.EVENT_READ
+        return worker
+
+    def _retire(self) -> None:
+        """End the workers that the width has not allowed for a while: closing its channel ends a worker."""
+        now = time.monotonic()
+        for worker in self._surplus():
+            if now >= self._expiry(worker):
+                self._idle.remove(worker)
+                self._close(worker)
+
+    def _tell(self) -> None:
+        """Tell the listeners what has changed."""
+        in_use = max(self.width, len(self._busy))
+        if in_use != self.width_in_use:
+            self.width_in_use = in_use
+            tell(self._on_width, in_use)
+        if self.done != self._told:
+            self._told = self.done
+            tell(self._on_progress, self.done)
+
+    def _end(self) -> None:
+        self._server.close()
+        for worker in self._server.workers.values():
+            worker.channel.close()
+        self._selector.close()
+        self._bell.close()
+        self._ring.close()

@@ -1,0 +1,51 @@
+"""A lazy map: outcomes in the order of the input, which is read as outcomes are taken."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from malleable.errors import ParameterError
+from malleable.live.pool.units import name_of, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
+
+    from malleable.live.pool.executor import Pool
+
+
+def ordered_map(
+    pool: Pool,
+    function: Callable[..., Any],
+    iterables: tuple[Iterable[Any], ...],
+    timeout: float | None,
+    buffersize: int | None,
+) -> Iterator[Any]:
+    """Submit a window of units now, and the others as outcomes are taken."""
+    if buffersize is not None and buffersize < 1:
+        raise ParameterError(f"buffersize must be at least 1, got {buffersize!r}", "leave it out")
+    end = None if timeout is None else time.monotonic() + timeout
+    packed, name = pack(function, f"the function {name_of(function)}"), name_of(function)
+    rows = zip(*iterables, strict=False)
+    futures: deque[Future[Any]] = deque()
+
+    def fill() -> None:
+        room = (buffersize or pool.window(packed)) - len(futures)
+        futures.extend(pool.submit_packed(packed, name, row, {}) for row in islice(rows, max(0, room)))
+
+    def outcomes() -> Iterator[Any]:
+        try:
+            while futures:
+                outcome = futures[0].result(None if end is None else end - time.monotonic())
+                futures.popleft()
+                fill()
+                yield outcome
+        finally:
+            for future in futures:
+                future.cancel()
+
+    fill()
+    return outcomes()

@@ -1,0 +1,109 @@
+"""Units of work: how they are packed, how they fail, and how many small ones travel together.
+
+A unit is a call of a function, packed where it is submitted. Functions and classes of `__main__`, lambdas and
+closures are packed by value (cloudpickle), so a script needs no `if __name__ == "__main__"`, and a notebook
+works. Workers keep plain functions that they have unpacked; anything else is unpacked afresh for each unit.
+
+Small units share a message. A message holds so many that, by the time their function took lately, they take
+`BATCH_SECONDS`; a worker whose units take longer than expected hands the rest back after `LIMIT_SECONDS`.
+So a change of width is in force within one unit and that limit, whatever was expected.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from malleable.errors import ExecutionError
+from malleable.live.pool.by_value import dumps_by_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BATCH_SECONDS = 0.010
+LIMIT_SECONDS = 0.020
+SMALL_SECONDS = 0.005
+"""Units that take longer travel alone."""
+LARGEST_BATCH = 32
+RETRIES = 3
+"""How often a unit is run again whose worker died."""
+REMEMBERED = 256
+"""Functions whose times are remembered."""
+
+
+class BrokenUnitError(ExecutionError):
+    """A unit whose worker died each time that it was run."""
+
+
+@dataclass(eq=False, slots=True)
+class Unit:
+    """One call: what a worker is sent, and the future that its caller holds."""
+
+    function: bytes
+    arguments: bytes
+    name: str
+    number: int
+    future: Future[Any] = field(default_factory=Future)
+    deaths: int = 0
+    started: bool = False
+
+    def start(self) -> bool:
+        """Note that it is about to run; False if it was cancelled before."""
+        self.started = self.started or self.future.set_running_or_notify_cancel()
+        return self.started
+
+    def broken(self, cause: str, hint: str) -> BrokenUnitError:
+        problem = f"unit {self.number} ({self.name}) was run {self.deaths} times: {cause} each time"
+        return BrokenUnitError(problem, hint)
+
+
+def pack(what: Any, role: str) -> bytes:
+    """Bytes for a worker; one clear error for what cannot be sent."""
+    try:
+        return dumps_by_value(what)
+    except Exception as error:
+        hint = "locks, open files, generators and connections cannot; open them in the unit"
+        raise ExecutionError(f"{role} cannot be sent to a worker: {error!s:.200}", hint) from error
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """How to call a function in a message."""
+    return str(getattr(function, "__qualname__", None) or repr(function)[:80])
+
+
+class UnitTimes:
+    """How long units of each function take. It believes a longer one at once, and shorter ones slowly."""
+
+    def __init__(self) -> None:
+        self._seconds: OrderedDict[bytes, float] = OrderedDict()
+
+    def note(self, unit: Unit, seconds: float) -> None:
+        before = self._seconds.pop(unit.function, seconds)
+        self._seconds[unit.function] = max(seconds, 0.8 * before + 0.2 * seconds)
+        if len(self._seconds) > REMEMBERED:
+            self._seconds.popitem(last=False)
+
+    def batch(self, function: bytes) -> int:
+        """How many units of a function make a message; one if they are long, or unknown."""
+        seconds = self._seconds.get(function, SMALL_SECONDS)
+        if seconds >= SMALL_SECONDS:
+            return 1
+        return max(1, min(LARGEST_BATCH, int(BATCH_SECONDS / max(seconds, 1e-6))))
+
+
+def answer(unit: Unit, packed: memoryview, *, good: bool) -> None:
+    """Hand the outcome of a unit to its future: a result, or an error with its traceback as the cause."""
+    try:
+        outcome = pickle.loads(packed)  # noqa: S301 - from our worker
+    except Exception as error:  # noqa: BLE001 - whatever a foreign class does when it is unpickled
+        problem = f"the result of {unit.name} cannot be read: {error!s:.200}"
+        unit.future.set_exception(ExecutionError(problem, "return plain data: numbers, lists, arrays"))
+        return
+    if good:
+        unit.future.set_result(outcome)
+    else:
+        raised, raised.__cause__ = outcome
+        unit.future.set_exception(raised)

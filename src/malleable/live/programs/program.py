@@ -1,0 +1,236 @@
+"""A program that runs on the CPUs it is given, is paused and continued, and ends with all that it started.
+
+Its folder holds `output` (both streams), `progress` (which the program writes) and, in the end, `exit_code`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from malleable.errors import ExecutionError
+from malleable.execution.affinity import bound_to
+from malleable.execution.thread_variables import VARIABLES
+from malleable.live.affinity import bind_family
+from malleable.live.cpus import CpuSets
+from malleable.live.listeners import tell
+from malleable.live.process_tree import family, signal_family
+from malleable.live.programs.cgroup import Cgroup
+from malleable.live.programs.progress import Progress, ProgressFile
+from malleable.live.programs.resize_notice import ResizeNotice
+from malleable.live.widths import checked_width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+GRACE_SECONDS = 5.0
+"""Seconds that a program has to end after SIGTERM, before SIGKILL."""
+LOOK_SECONDS = 0.2
+"""Seconds between two looks for progress; the end of the program is seen at once."""
+REST_SECONDS = 0.02
+"""Seconds between two looks at what a program has left behind."""
+
+
+class Program:
+    """One run of a command. Callbacks come from a thread of its own, except for `on_width`.
+
+    `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress`
+    as the program reports, in its progress file, or in its output where `output_progress` makes progress of
+    a line; `on_end(code)` once, with a negative code for a signal. Libraries are told to use
+    `widest` threads, since most of them fix that number when they start. `on_resize` is a signal or a command
+    that tells the program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more
+    threads than it sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        width: int = 1,
+        *,
+        cpus: Collection[int] | None = None,
+        widest: int | None = None,
+        wide_seconds: float = 0.0,
+        environment: Mapping[str, str] | None = None,
+        working_folder: Path | None = None,
+        inherited: Sequence[int] = (),
+        on_resize: str | None = None,
+        on_width: Callable[[int], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_end: Callable[[int], None] | None = None,
+        output_progress: Callable[[str], Progress | None] | None = None,
+        cgroup_parent: Path | None = None,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> None:
+        self._notice = None if on_resize is None else ResizeNotice.parse(on_resize)
+        self._on_width, self._on_progress, self._on_end = on_width, on_progress, on_end
+        self._grace_seconds = grace_seconds
+        self._kill_at = math.inf
+        self._change = threading.RLock()
+        self._folder = folder
+        self._progress = ProgressFile(folder / "progress")
+        if output_progress is not None:
+            self._progress = ProgressFile(folder / "output", output_progress)
+        self._ended: Future[int] = Future()
+        self._width = checked_width(width)
+        told = {**os.environ, **(environment or {}), "MALLEABLE_CORES": str(width)}
+        if widest is not None:
+            told.update(dict.fromkeys(VARIABLES, str(widest)))
+        told["MALLEABLE_PROGRESS"] = str((folder / "progress").absolute())
+        (folder / "progress").touch()
+        self._cpus = _chosen(width, cpus)
+        with bound_to(os.sched_getaffinity(0) if wide_seconds > 0.0 else self._cpus):
+            self._child = _started(command, told, working_folder, folder / "output", inherited)
+        self._cgroup = Cgroup.make(f"malleable-{self._child.pid}", cgroup_parent)
+        self._notices = ThreadPoolExecutor(1, "malleable-resize")
+        if self._cgroup is not None:
+            for pid in family(self.pid):
+                self._cgroup.add(pid)
+            self._cgroup.set_width(width)
+        if width == 0:
+            signal_family(self.pid, signal.SIGSTOP)
+        if wide_seconds > 0.0:
+            timer = threading.Timer(wide_seconds, self._narrow)
+            timer.daemon = True
+            timer.start()
+        threading.Thread(target=self._watch, name="malleable-program", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """The first process of the program, which leads its session and process group."""
+        return self._child.pid
+
+    @property
+    def width(self) -> int:
+        """How many cores the program may use; 0 while it is paused."""
+        return self._width
+
+    @property
+    def width_in_use(self) -> int:
+        """The same: a program is moved from outside, and at once. 0 when it has ended."""
+        return 0 if self._ended.done() else self._width
+
+    def set_width(self, width: int, cpus: Collection[int] | None = None) -> None:
+        """Run on that many cores: the given CPUs, or some that are near each other. 0 is a pause."""
+        checked_width(width)
+        with self._change:
+            before, self._width = self._width, width
+            if self._ended.done():
+                return
+            if width == 0:
+                signal_family(self.pid, signal.SIGSTOP)
+            else:
+                self._cpus = _chosen(width, cpus)
+                self._narrow()
+                if self._cgroup is not None:
+                    self._cgroup.set_width(width)
+                if before == 0:
+                    signal_family(self.pid, signal.SIGCONT)
+                if self._notice is not None and width != before:
+                    self._notices.submit(self._notice.give, self.pid, width)
+            if width != before:
+                tell(self._on_width, width)
+
+    def _narrow(self) -> None:
+        """Bind the program to its CPUs, if it is still there."""
+        with self._change:
+            if not self._ended.done():
+                bind_family(self.pid, self._cpus)
+
+    def cancel(self) -> None:
+        """Ask the program and all that it started to end; after a while they are killed. Does not wait."""
+        with self._change:
+            if not self._ended.done():
+                self._ask_to_end()
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait for the end, and return the exit code; a negative one is a signal."""
+        return self._ended.result(seconds)
+
+    def _ask_to_end(self) -> None:
+        signal_family(self.pid, signal.SIGTERM)
+        signal_family(self.pid, signal.SIGCONT)  # what is stopped does not hear SIGTERM
+        self._kill_at = min(self._kill_at, time.monotonic() + self._grace_seconds)
+
+    def _kill_if_due(self) -> None:
+        if time.monotonic() >= self._kill_at:
+            signal_family(self.pid, signal.SIGKILL)
+
+    def _watch(self) -> None:
+        """Pass progress on until the program ends; then end what it has left behind, and tell."""
+        end = os.pidfd_open(self.pid)
+        poll = select.poll()
+        poll.register(end, select.POLLIN)
+        while not poll.poll(LOOK_SECONDS * 1000.0):
+            self._look()
+            self._kill_if_due()
+        os.close(end)
+        self._end_rest()
+        self._look()
+        if self._cgroup is not None:
+            self._cgroup.remove()
+        self._notices.shutdown(wait=False, cancel_futures=True)
+        with self._change:  # from here on its number may be another program's
+            code = self._child.wait()
+            _write_whole(self._folder / "exit_code", f"{code}\n")
+            self._ended.set_result(code)
+        tell(self._on_end, code)
+
+    def _end_rest(self) -> None:
+        """End what the program has left behind. It is not waited for yet, so its number still is its own."""
+        if family(self.pid):
+            self._ask_to_end()
+        while family(self.pid):
+            time.sleep(REST_SECONDS)
+            self._kill_if_due()
+
+    def _look(self) -> None:
+        news = self._progress.news()
+        if news is not None:
+            tell(self._on_progress, news)
+
+
+def _chosen(width: int, cpus: Collection[int] | None) -> Collection[int]:
+    """The CPUs to run on; some near each other where none are given."""
+    if cpus is not None:
+        return cpus
+    sets = CpuSets()
+    return sets.grant(min(max(width, 1), sets.total))
+
+
+def _started(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    working_folder: Path | None,
+    output: Path,
+    inherited: Sequence[int],
+) -> subprocess.Popen[bytes]:
+    """The program, in a session of its own."""
+    if not command:
+        raise ExecutionError("there is no command to run", "write it behind --: -- python work.py")
+    try:
+        with output.open("ab") as file:
+            return subprocess.Popen(  # noqa: S603 - this is what the user asked for
+                command, env=environment, cwd=working_folder, stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, start_new_session=True, pass_fds=inherited,
+            )  # fmt: skip
+    except OSError as error:
+        problem = f"cannot run {command[0]!r}: {error.strerror or error}"
+        raise ExecutionError(problem, "try the command by itself") from None
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees all of it or nothing; a full disk does not stop the watch."""
+    with suppress(OSError):
+        part = path.with_suffix(".part")
+        part.write_text(text, encoding="ascii")
+        part.replace(path)
