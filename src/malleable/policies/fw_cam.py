@@ -38,6 +38,7 @@ class FwCam(Policy):
         return plan(workload, cores, self.beta, repaired=self.repaired, integer=integer)
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        integer = integer or jobs.workload.restricted
         chosen = self.plan(jobs.workload, usable(cores, integer=integer), integer=integer)
         out = np.zeros(len(jobs))
         for position, pool in enumerate(chosen.pools):
