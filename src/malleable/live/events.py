@@ -48,7 +48,7 @@ class Registered(Event):
 
     `units` says how many units of work it has, `size` how long they take on one core, where that is known.
     A job that was counted before (its broker was started again) says how many `cores` it uses, its `age` and
-    the `work_done`.
+    the `work_done`; it keeps them until the next decision, at the next other event.
     """
 
     kind: ClassVar[str] = "registered"

@@ -11,9 +11,9 @@ A job that is to have fewer cores is told at once, and stays granted what it had
 is to have more is told when there are cores that no job is granted. So Σ granted ≤ n whatever jobs do, and a
 shrink always comes before the grant that needs its cores.
 
-A confirmation names the last action that it answers. One that does not know of the last *widening* gives
-nothing back: the job may be about to widen. When the number of cores falls below what is granted, nothing is
-granted until enough was given back.
+A confirmation names the action that it answers, and only one that answers the last action gives cores back:
+what was said before may be out of date, as the job may have widened since, or be about to. When the number of
+cores falls below what is granted, nothing is granted until enough was given back.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class Account:
     in_use: int = 0
     number: int = 0
     """Of the last action."""
-    widened: int = 0
-    """Number of the last action that gave cores."""
     confirmed: int = 0
     """Number of the last action that the job has answered."""
     started: bool = False
@@ -94,7 +92,7 @@ class Ledger:
         """A job says what it uses, having carried out its actions up to `number`; see `complaint`."""
         account = self.accounts[job]
         account.in_use, account.confirmed = cores, number
-        if number < account.widened:
+        if number < account.number:
             return []
         kept = max(account.told, cores)
         self.granted -= account.granted - kept
@@ -134,12 +132,10 @@ class Ledger:
     def _tell(self, job: str, account: Account, cores: int) -> Action:
         """The next action of a job."""
         account.number += 1
-        wider = cores > account.told
-        account.told = cores
-        if wider:
-            account.widened = account.number
+        if cores > account.told:
             kind: type[Action] = Grant if account.started else Start
             account.started = True
         else:
             kind = Shrink if cores else Stop
+        account.told = cores
         return kind(job, cores, account.number)

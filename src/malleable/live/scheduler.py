@@ -22,7 +22,7 @@ import numpy as np
 from malleable.catalog.spec import whole_number
 from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy, label
-from malleable.errors import MalleableError, did_you_mean
+from malleable.errors import InfeasibleError, MalleableError, UnstableError, did_you_mean
 from malleable.live import events as E  # noqa: N812 - E.Registered reads like what it is
 from malleable.live.admission import fits_in_memory
 from malleable.live.decision import Division, Machine
@@ -86,6 +86,8 @@ class Scheduler:
         self._memory, self._unknown = memory, unknown
         self._arrivals = 0
         self._round = inf
+        self._hopeless: Machine | None = None
+        """A machine for which its policy has no plan."""
         self._classes = {name: i for i, name in enumerate(self.beliefs.workload.class_names)}
         chosen = Policy.of(policy)
         self._label = label(policy, chosen)
@@ -145,6 +147,9 @@ class Scheduler:
         self.jobs.add(event, i, self.ledger.accounts[event.job].in_use, self.now)
         if len(self.table) == 1:
             self._round = self._next_round()
+        if event.cores > 0:
+            # Others that were running may be on their way: who comes first must not get their cores.
+            return actions
         return actions + self._decide_unless_in_rounds()
 
     def _progressed(self, event: E.Progressed) -> list[Action]:
@@ -247,12 +252,19 @@ class Scheduler:
 
     def _divide(self, rows: IntArray) -> Division:
         """The policy's division of the cores; an equal one while the policy cannot say."""
+        if self._hopeless is self.machine:
+            return self._divide_equally(rows)
         self.problem = ""
         try:
             with blame_policy(self.machine.policy, self._label):
                 return self.machine.divide(self.table, rows, self.now)
         except MalleableError as error:
             self.problem = str(error)
+            # To find that there is no plan, and what would have one, takes long: not again for every job.
+            self._hopeless = self.machine if isinstance(error, InfeasibleError | UnstableError) else None
+        return self._divide_equally(rows)
+
+    def _divide_equally(self, rows: IntArray) -> Division:
         try:
             return replace(self.machine, policy=Equi()).divide(self.table, rows, self.now)
         except MalleableError:  # no class has a width that fits: what runs goes on
