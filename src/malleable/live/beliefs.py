@@ -2,9 +2,8 @@
 
 An observation is a job's throughput over a stretch of constant width: units per time on k cores. How much
 work a unit is differs from job to job, so only ratios of one job's rates at different widths say something
-of s: its first rate is taken to be the speed that is believed at that width, the others follow. A job that
-was seen at one width only teaches nothing. `fitting.Learner` makes a speedup of the observations; it is
-robust to single bad ones and never leaves the contract of a speedup.
+of s (`live.rate_ratios`); a job that was seen at one width only teaches nothing. `fitting.Learner` makes a
+speedup of them that never leaves its contract.
 
 The workload with new speedups costs the policies their tables, so it is made when enough was observed and
 only if speeds moved by more than `MATERIAL`.
@@ -13,7 +12,7 @@ only if speeds moved by more than `MATERIAL`.
 from __future__ import annotations
 
 import warnings
-from collections import deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field, replace
 from math import exp, log
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.fitting import Learner
+from malleable.live.rate_ratios import relative_speeds
 from malleable.model import ConditionWarning, JobClass, Workload
 
 if TYPE_CHECKING:
@@ -32,10 +32,16 @@ GROWTH = 1.25
 """By how much the number of observations grows until the next look."""
 LIMIT = 1024
 """The widest width that is learned, at least."""
-ABSURD = 50.0
-"""Logarithms of rates of one job that differ by more are no observation."""
-LEVELS = 9
-"""Measured rates of a job of which the median is taken."""
+LARGEST = 300.0
+"""Logarithm of the most work that a unit may be."""
+SAMPLES = 9
+"""Rates of a job of which the median is taken."""
+MOST_WIDTHS = 16
+"""Widths of one job that are kept."""
+MOST_JOBS = 256
+"""Jobs per class that are remembered, the latest."""
+CERTAIN = 8
+"""Jobs at a width that are as good as any number."""
 
 
 @dataclass
@@ -52,13 +58,21 @@ class Throughput:
     """What a job's reports say: its rates over stretches of constant width."""
 
     stretch: Stretch | None = None
-    first: tuple[int, float] | None = None
-    """Cores and rate of its first stretch."""
-    level: float = 0.0
-    """Logarithm of units per work: its first rate over the speed believed then."""
-    several: bool = False
-    """Whether it was seen at more than one width."""
-    levels: deque[float] = field(default_factory=lambda: deque(maxlen=LEVELS))
+    rates: dict[int, deque[float]] = field(default_factory=dict)
+    """The last logarithms of its rates at each width."""
+    levels: deque[float] = field(default_factory=lambda: deque(maxlen=SAMPLES))
+    """The last logarithms of units per work, by the speeds believed at the time."""
+
+    def add(self, cores: int, rate: float, speed: float) -> None:
+        """Take in a rate on so many cores, on which work is believed to go at this speed."""
+        if cores in self.rates or len(self.rates) < MOST_WIDTHS:
+            self.rates.setdefault(cores, deque(maxlen=SAMPLES)).append(log(rate))
+        self.levels.append(log(rate) - log(speed))
+
+    @property
+    def typical(self) -> dict[int, float]:
+        """The median logarithm of its rates at each width."""
+        return {cores: float(np.median(values)) for cores, values in self.rates.items()}
 
     def interrupt(self) -> None:
         """The width changes: what happens until the next report is of no use."""
@@ -80,7 +94,7 @@ class Throughput:
     @property
     def work_per_unit(self) -> float | None:
         """Time that a unit takes on one core, as far as measured."""
-        return exp(-float(np.median(self.levels))) if self.levels else None
+        return exp(-float(np.median(self.levels).clip(-LARGEST, LARGEST))) if self.levels else None
 
 
 class Beliefs:
@@ -91,6 +105,9 @@ class Beliefs:
         self.learn = learn
         self._limit = max(LIMIT, cores)
         self._learners: dict[int, Learner] = {}
+        self._teachers: defaultdict[int, deque[Throughput]] = defaultdict(lambda: deque(maxlen=MOST_JOBS))
+        """Jobs of each class that were seen at several widths."""
+        self._observations: Counter[int] = Counter()
         self._next_look: dict[int, float] = {}
 
     def add_class(self, job_class: JobClass) -> int:
@@ -105,34 +122,22 @@ class Beliefs:
 
     def observe(self, class_index: int, job: Throughput, cores: int, rate: float) -> bool:
         """Take in a job's rate on so many cores; whether the believed speedups have changed."""
-        level = log(rate) - log(float(self.workload.speedups[class_index](cores)))
-        if job.first is not None and abs(level - job.level) > ABSURD:
+        before = len(job.rates)
+        job.add(cores, rate, float(self.workload.speedups[class_index](cores)))
+        if not self.learn or len(job.rates) < 2:
             return False
-        job.levels.append(level)
-        if job.first is None:
-            job.first, job.level = (cores, rate), level
-        if not self.learn:
-            return False
-        if not job.several:
-            if cores == job.first[0]:
-                return False
-            job.several = True
-            self._learn(class_index, *job.first, job.level)
-        self._learn(class_index, cores, rate, job.level)
+        if before == 1:
+            self._teachers[class_index].append(job)
+        self._observations[class_index] += 1
         return self._look(class_index)
 
-    def _learn(self, class_index: int, cores: int, rate: float, level: float) -> None:
-        if class_index not in self._learners:
-            prior = self.given.speedups[class_index]
-            self._learners[class_index] = Learner(prior, limit=self._limit)
-        self._learners[class_index].add(cores, exp(log(rate) - level))
-
     def _look(self, class_index: int) -> bool:
-        """Believe the learner, if it has seen enough since the last look and has something to say."""
-        learner = self._learners[class_index]
-        if learner.observations < self._next_look.get(class_index, 2.0):
+        """Learn anew, if enough was observed since the last look; whether that moves speeds."""
+        seen = self._observations[class_index]
+        if seen < self._next_look.get(class_index, 1.0):
             return False
-        self._next_look[class_index] = GROWTH * learner.observations + 1.0
+        self._next_look[class_index] = GROWTH * seen + 1.0
+        learner = self._learners[class_index] = self._taught(class_index)
         found = learner.speedup
         if _distance(found, self.workload.speedups[class_index], self._limit) <= MATERIAL:
             return False
@@ -140,6 +145,18 @@ class Beliefs:
         classes[class_index] = replace(classes[class_index], speedup=found)
         self.workload = _with_classes(self.workload, tuple(classes))
         return True
+
+    def _taught(self, class_index: int) -> Learner:
+        """What all remembered jobs of a class teach, from the prior on."""
+        prior = self.given.speedups[class_index]
+        jobs = [job.typical for job in self._teachers[class_index]]
+        seen = Counter(cores for job in jobs for cores in job)
+        speeds = relative_speeds(jobs, {cores: log(float(prior(cores))) for cores in seen})
+        learner = Learner(prior, limit=self._limit)
+        for cores, times in sorted(seen.items()):
+            for _ in range(min(times, CERTAIN)):
+                learner.add(cores, exp(speeds[cores]))
+        return learner
 
 
 def _distance(one: Speedup, other: Speedup, limit: int) -> float:

@@ -34,7 +34,7 @@ from malleable.model import ConditionWarning, Workload
 from malleable.model.jobs import Jobs
 from malleable.model.widths import WHOLE, Widths
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.base.legal_allocation import legal_allocation
+from malleable.policies.base.legal_allocation import legal_allocation, load_machine_code
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray
@@ -112,6 +112,10 @@ class Machine:
     def pause(self, class_index: int, before: int, after: int) -> float:
         """Time without progress of a job that is resized."""
         return 0.0 if self.workload.plain else pause_between(self.limits, class_index, before, after)
+
+    def load_machine_code(self) -> None:
+        """Compile what decisions run, so that none of them has to wait for that."""
+        load_machine_code(self.policy, self.whole, float(self.most), integer=self.workload.plain)
 
     def divide(self, table: JobTable, rows: IntArray, now: float) -> Division:
         """Cores for the jobs in these rows, none of which is to be paused that must not be."""

@@ -18,6 +18,7 @@ cores falls below what is granted, nothing is granted until enough was given bac
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 from malleable.live.actions import Action, Grant, Shrink, Start, Stop
@@ -50,6 +51,8 @@ class Ledger:
         self.accounts: dict[str, Account] = {}
         self._wanting: set[str] = set()
         """Jobs that were told less than their target."""
+        self._queue: list[tuple[int, str]] = []
+        """The same in order of arrival, as a heap; entries of others are skipped."""
 
     @property
     def free(self) -> int:
@@ -76,17 +79,25 @@ class Ledger:
 
     def retarget(self, targets: dict[str, int]) -> list[Action]:
         """New targets of some jobs: shrinks first, then what can be granted now."""
-        actions = []
+        actions, wider = [], []
         for job, target in targets.items():
             account = self.accounts[job]
             account.target = target
             if target > account.told:
-                self._wanting.add(job)
+                wider.append((job, account))
+                if job not in self._wanting:
+                    self._wanting.add(job)
+                    heapq.heappush(self._queue, (account.rank, job))
                 continue
             self._wanting.discard(job)
             if target < account.told:
                 actions.append(self._tell(job, account, target))
-        return actions + self.hand_out()
+        if len(self._queue) > 2 * len(self._wanting) + 64:
+            self._queue = sorted((self.accounts[job].rank, job) for job in self._wanting)
+        actions += self.hand_out()
+        for job, account in wider:  # those that have not given back yet what they may use again
+            actions += self._widen(job, account, account.granted)
+        return actions
 
     def confirm(self, job: str, cores: int, number: int) -> list[Action]:
         """A job says what it uses, having carried out its actions up to `number`; see `complaint`."""
@@ -114,20 +125,29 @@ class Ledger:
 
     def hand_out(self) -> list[Action]:
         """Widen jobs that want more, earlier arrivals first, as far as cores are free."""
-        actions: list[Action] = []
-        if not self._wanting:
-            return actions
-        for job in sorted(self._wanting, key=lambda one: self.accounts[one].rank):
-            account = self.accounts[job]
-            most = min(account.target, account.granted + max(self.free, 0))
-            if most <= account.told or (account.at_once and most < account.target):
+        actions, passed_over = [], []
+        while self._queue and self.free > 0:
+            rank, job = heapq.heappop(self._queue)
+            account = self.accounts.get(job)
+            if account is None or account.rank != rank or job not in self._wanting:
                 continue
-            self.granted += max(most - account.granted, 0)
-            account.granted = max(most, account.granted)
-            actions.append(self._tell(job, account, most))
-            if most == account.target:
-                self._wanting.discard(job)
+            actions += self._widen(job, account, account.granted + self.free)
+            if job in self._wanting:
+                passed_over.append((rank, job))
+        for entry in passed_over:
+            heapq.heappush(self._queue, entry)
         return actions
+
+    def _widen(self, job: str, account: Account, most: int) -> list[Action]:
+        """Tell a job to use up to so many cores, if that is more than it was told."""
+        cores = min(account.target, most)
+        if cores <= account.told or (account.at_once and cores < account.target):
+            return []
+        self.granted += max(cores - account.granted, 0)
+        account.granted = max(cores, account.granted)
+        if cores == account.target:
+            self._wanting.discard(job)
+        return [self._tell(job, account, cores)]
 
     def _tell(self, job: str, account: Account, cores: int) -> Action:
         """The next action of a job."""

@@ -120,6 +120,10 @@ class Scheduler:
             raise _RefusedError(f"not an event: {event!r:.60}")
         return getattr(self, f"_{event.kind}")
 
+    def load_machine_code(self) -> None:
+        """Take the time to compile the policy now, and not at some decision about many jobs."""
+        self.machine.load_machine_code()
+
     @property
     def wake_at(self) -> float | None:
         """When a `Tick` is due at the latest: a round of the policy, or the end of a quiet time."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,15 +19,18 @@ from malleable.engine.legal_widths import legalise, set_aside
 from malleable.engine.rule_interface import HELD
 from malleable.engine.width_table import encode_limits
 from malleable.model import ConditionWarning
-from malleable.policies.base.job_rule import a_class_each, job_rows
+from malleable.policies.base.job_rule import JobRule, a_class_each, job_rows
 from malleable.policies.base.memoization import memoized
-from malleable.policies.base.run_rule import run_rule
+from malleable.policies.base.run_rule import load_rule, run_rule
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Policy
     from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
     from malleable.model.jobs import Jobs
+
+_stage: list[Any] = [set_aside, legalise]
+"""The two functions of the stage: interpreted, until their machine code is loaded."""
 
 
 def legal_allocation(
@@ -63,7 +66,7 @@ def legal_allocation(
     pinned, out = np.zeros(len(jobs)), np.zeros(len(jobs))
     quiet = np.zeros(len(jobs)) if calm is None else calm[order]
     chosen = rows[:, HELD].copy() if kept is None else kept[order]
-    movable, free = set_aside(rows, quiet, 0.0, cores, limits, places, pinned)
+    movable, free = _stage[0](rows, quiet, 0.0, cores, limits, places, pinned)
     out[order] = np.where(pinned == 1.0, rows[:, HELD], 0.0)
     if movable == 0 or free < 1.0:
         return Allocation(out, None)
@@ -75,16 +78,31 @@ def legal_allocation(
         answer = _simulated(policy, asked, available, machine)
     widths = enforce(proposal(answer), len(asked), available, integer=integer, sharing=policy.sharing)
     part = np.array(widths[order[places[:movable]]] if policy.sees_all else widths, dtype=float)
-    legalise(rows, places, movable, chosen, free, limits, part)
+    _stage[1](rows, places, movable, chosen, free, limits, part)
     out[order[places[:movable]]] = part
     return Allocation(enforce(out, len(jobs), cores, integer=integer), answer.price)
 
 
 @memoized
 def _limits(workload: Workload, cores: float) -> FloatArray:
-    limits = encode_limits(workload.job_types, cores)
-    limits.setflags(write=False)
-    return limits
+    return encode_limits(workload.job_types, cores)
+
+
+def load_machine_code(policy: Policy, workload: Workload, cores: float, *, integer: bool = False) -> None:
+    """Load all that later decisions about many jobs run, so that none of them waits for the compiler."""
+    if workload.plain:
+        if isinstance(policy, JobRule):
+            load_rule(policy.decision(workload, cores, integer=integer).rule)
+        return
+    program = _program(policy, workload, cores)
+    if program is not None:
+        load_rule(program.rule)
+    from malleable.engine.compiling import can_compile  # noqa: PLC0415 - loads numba
+
+    if can_compile():
+        from malleable.engine.compiled_stage import compiled_stage  # noqa: PLC0415 - ditto
+
+        _stage[:] = compiled_stage()
 
 
 def _simulated(policy: Policy, jobs: Jobs, cores: float, machine: float) -> Allocation:
