@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from malleable.contracts import Policy
+from malleable.engine.legal_widths import legalise, set_aside
 from malleable.engine.run import departures
 from malleable.errors import InfeasibleError, UnstableError
 from malleable.live.backends.virtual import VirtualMachine
 from malleable.live.scheduler import Scheduler
 from malleable.model import ConditionWarning, Workload, paper_workload
+from malleable.policies.base import legal_allocation
 from malleable.policies.base.allocate_each_event import allocate_each_event
 from malleable.simulation import program
 from malleable.sources import Chunk
@@ -139,3 +141,20 @@ def test_delays_cost_time_but_never_cores(policy):
     prompt = live_departures(one.workload, one.cores, policy, one.jobs)
     assert max(most) <= one.cores
     assert late.mean() > prompt.mean()
+
+
+@pytest.mark.parametrize("name", ["wham", "equi", "fcfs"])
+def test_machine_code_decides_alike(name):
+    """A scheduler that loads its machine code gives the same times to the bit, on a demanding machine too."""
+    one = gen.instance(4, COUNT, most_cores=16)
+    workload = machines.demanding(np.random.default_rng([4, 11]), one.workload, one.cores)
+    stage = list(legal_allocation._stage)
+    interpreted = live_departures(workload, one.cores, name, one.jobs)
+    scheduler = Scheduler(workload, one.cores, name)
+    try:
+        scheduler.load_machine_code()
+        assert legal_allocation._stage != [set_aside, legalise]
+        compiled = VirtualMachine(scheduler, workload).departures(one.jobs)
+    finally:
+        legal_allocation._stage[:] = stage
+    assert compiled.tolist() == interpreted.tolist()
