@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -135,10 +136,33 @@ def test_a_job_ends_once():
     assert scheduler.ended == {"finished": 0, "failed": 0, "cancelled": 1, "lost": 0}
 
 
+@pytest.mark.parametrize(
+    "policy", ["wham", "equi", "greedy", "srpt", "hesrpt", "pollux:period=0.3", "sia", "hell"]
+)
+def test_numbers_at_the_ends_of_their_range(policy):
+    """Weights, sizes, units and ages of any magnitude neither raise an error nor give out more than n."""
+    scheduler = Scheduler(paper_workload().at(4, 0.5), 4, policy)
+    tiny, huge = 1.1e-100, 0.9e100
+    now = 0.0
+    for number, (weight, size, units, age) in enumerate(itertools.product((tiny, 1.0, huge), repeat=4)):
+        now += 0.1
+        job = str(number)
+        event = Registered(
+            job, f"class-{number % 3 + 1}", weight, units=units, size=size, age=age, work_done=age
+        )
+        confirm_all(scheduler, scheduler.handle(event, now), now)
+        scheduler.handle(Progressed(job, units), now)
+        confirm_all(scheduler, scheduler.handle(Tick(), now), now)
+        assert sum(told(scheduler).values()) <= 4
+        scheduler.state()
+        if number > 5:
+            confirm_all(scheduler, scheduler.handle(Finished(str(number - 6)), now), now)
+
+
 def test_time_never_goes_back():
-    """An earlier time, NaN or infinity counts as the time of the last event."""
+    """An earlier time, NaN, infinity or one beyond all clocks counts as the time of the last event."""
     scheduler = Scheduler(one_class(), 4)
-    for now in (5.0, 3.0, math.nan, math.inf, -math.inf):
+    for now in (5.0, 3.0, math.nan, math.inf, -math.inf, 1e300):
         scheduler.handle(Tick(), now)
         assert scheduler.now == 5.0
 

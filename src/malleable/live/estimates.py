@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-9
 """Work beyond a known size, as a share of it, that is rounding."""
+LEAST = 1e-12
+"""What is left of a job that is there still, as a share of its size, at least."""
 
 
 def work_done(table: JobTable, rows: IntArray, now: float) -> FloatArray:
@@ -40,13 +42,13 @@ def remaining_work(
     left = size - done
     unknown = ~(left >= -ROUNDING * size)
     if not unknown.any():
-        return np.maximum(left, 0.0), size
+        return np.maximum(left, LEAST * size), size
     index = table[CLASS][rows].astype(np.intp)
     for i in np.unique(index[unknown]).tolist():
         mine = unknown & (index == i)
         left[mine] = expected_remaining(workload, i, done[mine])
     size[unknown] = done[unknown] + left[unknown]
-    return np.maximum(left, 0.0), size
+    return np.maximum(left, LEAST * size), size
 
 
 def expected_remaining(workload: Workload, class_index: int, done: FloatArray) -> FloatArray:

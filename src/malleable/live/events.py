@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from annotated_types import Ge, Le, MaxLen, MinLen
+from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 
-from malleable.catalog.spec import NonNegative, Positive, Spec
+from malleable.catalog.spec import Spec
 from malleable.contracts import Policy
 from malleable.errors import ParameterError, did_you_mean
 
@@ -20,6 +20,9 @@ MOST_CORES = 10**7
 Name = Annotated[str, MinLen(1), MaxLen(200)]
 Cores = Annotated[int, Ge(0), Le(MOST_CORES)]
 Number = Annotated[int, Ge(0)]
+Positive = Annotated[float, Gt(1e-100), Lt(1e100)]
+NonNegative = Annotated[float, Ge(0), Lt(1e100)]
+"""Events come from anywhere: ratios and products of their numbers have to stay within the range of floats."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ it works again, and `problem` says what is wrong.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from math import ceil, floor, inf, isfinite, nan
+from math import ceil, floor, inf, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from malleable.live.beliefs import Beliefs
     from malleable.model import JobClass, Workload
 
+LATEST = 1e12
+"""Times after this are none: 30,000 years in seconds."""
 MOST_CLASSES = 100
 """Classes up to which jobs may bring new ones along."""
 
@@ -104,8 +106,9 @@ class Scheduler:
         return self.jobs.beliefs
 
     def handle(self, event: Any, now: float) -> list[Action]:
-        """What the jobs are to do after this event; a time before that of the last event counts as that."""
-        self.now = max(self.now, float(now)) if isfinite(now) else self.now
+        """What the jobs are to do after this event; a time before the last one counts as that."""
+        if self.now < now <= LATEST:
+            self.now = float(now)
         self.refused = ""
         try:
             actions: list[Action] = self._handler(event)(event)

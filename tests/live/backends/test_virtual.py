@@ -24,7 +24,7 @@ from support import reference_simulator as reference
 
 COUNT = 40
 POLICIES = (
-    *("wham", "wham-integer", "greedy", "greedy:weight=c/x", "equi", "fw-cam-repaired:beta=0.6"),
+    *("wham", "wham-integer", "greedy", "greedy:weight=c/x", "equi"),
     *("srpt", "hesrpt", "fcfs", "easy", "fixed-width", "pollux:period=0.31", "sia:period=0.31"),
 )
 
