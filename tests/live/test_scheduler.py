@@ -187,6 +187,17 @@ def test_cores_that_come_and_go():
     assert scheduler.handle(CoresChanged(7), 2.0) == [Grant("a", 7, 3)]
 
 
+def test_a_moldable_job_whose_width_is_gone():
+    """It has chosen four cores for good; while there are two it waits, and then goes on."""
+    scheduler = Scheduler(one_class(shape="moldable"), 4, "wham")
+    confirm_all(scheduler, scheduler.handle(Registered("a", "job"), 0.0), 0.0)
+    assert told(scheduler) == {"a": 4}
+    for moment, cores in enumerate((2, 2, 0, 1)):
+        confirm_all(scheduler, scheduler.handle(CoresChanged(cores), moment), moment)
+        assert told(scheduler) == {"a": 0}
+    assert scheduler.handle(CoresChanged(4), 9.0) == [Grant("a", 4, 3)]
+
+
 def test_a_policy_without_a_plan_does_not_stop_the_machine():
     """FW-CAM has no plan for too few cores: they are divided equally, and the problem is said."""
     workload = paper_workload().at(64, 0.4)

@@ -164,7 +164,7 @@ def _nearest(
         i = int(jobs[rows[position], CLASS])
         most = max(most, int(limit(limits, i, COUNT)))
     # Many jobs with a choice of all whole widths would fill the memory; few of these are in question.
-    line, needed = np.zeros(most + 1), 1
+    line, needed = np.zeros(most + 1), 2
     for position in range(movable):
         j = rows[position]
         i = int(jobs[j, CLASS])
