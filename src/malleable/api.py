@@ -13,7 +13,7 @@ import numpy as np
 
 from malleable import model
 from malleable.contracts import Allocation, Capacity, Policy
-from malleable.engine.enforcement import blame_policy, enforce, label, proposal
+from malleable.engine.enforcement import blame_policy, label
 from malleable.errors import JobsError, ParameterError, did_you_mean
 from malleable.model import Workload, checked_cores
 from malleable.model.jobs import Jobs
@@ -95,13 +95,7 @@ def allocate(
     if len(present) == 0:
         return Allocation(np.zeros(0), None)
     with blame_policy(chosen, label(policy, chosen)):
-        if not present.workload.plain or present.own_types is not None:
-            return legal_allocation(chosen, present, cores, integer=integer)
-        answer = chosen.allocate(present, cores, integer=integer)
-        return Allocation(
-            enforce(proposal(answer), len(present), cores, integer=integer, sharing=chosen.sharing),
-            answer.price,
-        )
+        return legal_allocation(chosen, present, cores, integer=integer)
 
 
 def _present(workload: Workload, jobs: Jobs | Iterable[Mapping[str, Any]]) -> Jobs:

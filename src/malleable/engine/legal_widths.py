@@ -163,7 +163,14 @@ def _nearest(
     for position in range(movable):
         i = int(jobs[rows[position], CLASS])
         most = max(most, int(limit(limits, i, COUNT)))
-    widths, costs = np.zeros((restricted, most + 1)), np.zeros((restricted, most + 1))
+    # Many jobs with a choice of all whole widths would fill the memory; few of these are in question.
+    line, needed = np.zeros(most + 1), 2
+    for position in range(movable):
+        j = rows[position]
+        i = int(jobs[j, CLASS])
+        if limit(limits, i, COUNT) > 0.0:
+            needed = max(needed, _choices(limits, i, kept[j], part[position], budget, line))
+    widths, costs = np.zeros((restricted, needed)), np.zeros((restricted, needed))
     counts, chosen = np.ones(restricted, np.int64), np.zeros(restricted, np.int64)
     row = 0
     for position in range(movable):

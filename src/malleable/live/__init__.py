@@ -1,1 +1,1 @@
-"""Real jobs on real cores: mechanisms that follow a width, and what decides it."""
+"""Live: real jobs on real cores, divided by the very policies that the simulator runs."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 
-def allocate_each_event(policy: Policy, workload: Workload) -> JobProgram:
-    """A job rule that calls `policy.allocate`."""
+def allocate_each_event(policy: Policy, workload: Workload, *, integer: bool = False) -> JobProgram:
+    """A job rule that calls `policy.allocate`, for whole cores if asked to."""
 
     def rule(jobs: FloatArray, n: float, _table: FloatArray, out: FloatArray) -> None:
         present = Jobs(
@@ -30,7 +30,7 @@ def allocate_each_event(policy: Policy, workload: Workload) -> JobProgram:
             restarts=jobs[:, RESTARTS].copy(),
             ids=(),
         )
-        out[:] = one_each(proposal(policy.allocate(present, n)), len(out))
+        out[:] = one_each(proposal(policy.allocate(present, n, integer=integer)), len(out))
 
     rule.only_python = "it gives no rule, only allocate"  # type: ignore[attr-defined]
     return JobProgram(rule, np.zeros(1), sharing=policy.sharing, sees_all=policy.sees_all)

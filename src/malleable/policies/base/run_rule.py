@@ -3,7 +3,8 @@
 Compiled or not, a rule gives the same numbers to the bit. To load its machine code takes about a second (to
 compile it, once for all processes, longer), so a rule of this package is compiled as soon as this process has
 interpreted it for that long, or is about to. Calls about a few jobs do not count: a process that makes only
-these never loads the compiler. Rules from elsewhere run as they are.
+these never loads the compiler. A process that cannot wait later says so beforehand (`load_rule`). Rules from
+elsewhere run as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def run_rule(
         _machine_code[rule](rows, cores, table, out)
     elif len(rows) <= FEW or not is_ours(rule):
         rule(rows, cores, table, out)
-    elif _spent[rule] + len(rows) * PER_JOB >= LOADING and _load(rule):
+    elif _spent[rule] + len(rows) * PER_JOB >= LOADING and load_rule(rule):
         _machine_code[rule](rows, cores, table, out)
     else:
         start = perf_counter()
@@ -49,8 +50,10 @@ def is_ours(rule: Callable[..., None]) -> bool:
     return str(getattr(rule, "__module__", "")).startswith("malleable.") and not hasattr(rule, "only_python")
 
 
-def _load(rule: Callable[..., None]) -> bool:
-    """Load or make the rule's machine code; whether that is allowed."""
+def load_rule(rule: Callable[..., None]) -> bool:
+    """Load or make the machine code of a rule of this package; whether that is allowed."""
+    if rule in _machine_code or not is_ours(rule):
+        return rule in _machine_code
     from malleable.engine.compiling import JOB_RULE, can_compile, compiled  # noqa: PLC0415 - loads numba
 
     if can_compile():

@@ -21,12 +21,15 @@ MOST_VALUES = 2e5
 def improved_whole(jobs: FloatArray, table: FloatArray, found: FloatArray, cores: float) -> FloatArray:
     """Whole cores that maximise Σ w·s(k), where dents keep steps from it; the earliest have the widest."""
     rows = [class_row(table, i) for i in range(int(table[0]))]
-    twins = [int(table[rows[int(i)] + TWIN]) for i in jobs[:, CLASS]]
+    twin_of = {int(i): int(table[rows[int(i)] + TWIN]) for i in np.unique(jobs[:, CLASS])}
+    if all(table[rows[i] + CONCAVE] for i in twin_of.values()):
+        return found
+    twins = [twin_of[int(i)] for i in jobs[:, CLASS]]
     sets: dict[tuple[int, float], list[int]] = {}
     for j in np.lexsort((jobs[:, REMAINING], -jobs[:, AGE])).tolist():
         sets.setdefault((twins[j], weight_of(jobs, table, j, twins[j])), []).append(j)
     limits = {i: int(min(float(table[rows[i] + MOST]), cores)) for i in twins}
-    if all(table[rows[i] + CONCAVE] for i in twins) or sum(limits[i] for i, _ in sets) > MOST_VALUES:
+    if sum(limits[i] for i, _ in sets) > MOST_VALUES:
         return found
     speeds = {i: np.array([speed(table, i, float(k)) for k in range(limits[i] + 1)]) for i in limits}
     values = [weight * speeds[i] for i, weight in sets]

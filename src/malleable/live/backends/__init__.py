@@ -1,0 +1,1 @@
+"""Where the scheduler's actions are carried out."""

@@ -1,0 +1,167 @@
+"""Targets for the jobs present: the policy decides, through the same stage as `allocate` and the simulator.
+
+Cores are whole. Where jobs take any width at any time for free, the policy is asked for whole cores. Where
+classes demand more (widths, shapes, quiet times, a cost of resizing), the policy's rule proposes as it does
+in the simulator and the stage makes whole, allowed widths of that; a class of any width is then one of whole
+widths.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from malleable.contracts import Policy
+from malleable.engine.width_table import encode_limits, pause_between
+from malleable.live.admission import protected
+from malleable.live.estimates import remaining_work
+from malleable.live.job_table import (
+    ARRIVED,
+    CALM,
+    CLASS,
+    KEPT,
+    OWN_WEIGHT,
+    RESTARTS,
+    TARGET,
+    WEIGHT,
+    JobTable,
+)
+from malleable.model import ConditionWarning, Workload
+from malleable.model.jobs import Jobs
+from malleable.model.widths import WHOLE, Widths
+from malleable.policies.base.job_rule import JobRule
+from malleable.policies.base.legal_allocation import legal_allocation, load_machine_code
+
+if TYPE_CHECKING:
+    from malleable.contracts import BoolArray, FloatArray, IntArray
+
+ROUNDS = 3
+"""How often the policy is asked again because a job that must not be paused would be."""
+
+
+class Division(NamedTuple):
+    """Cores of each job, and the price of one where the policy has prices."""
+
+    cores: FloatArray
+    price: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """Jobs of this workload on so many cores under this policy: what changes rarely, prepared once.
+
+    `most` is the largest number of cores that there ever were; rules are prepared for it.
+    """
+
+    workload: Workload
+    cores: int
+    most: int
+    policy: Policy
+
+    @cached_property
+    def whole(self) -> Workload:
+        """The workload whose classes of any width have whole widths, unless all its jobs are plain."""
+        if self.workload.plain:
+            return self.workload
+        whole = Widths(WHOLE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConditionWarning)
+            return Workload(
+                self.workload.name,
+                tuple(
+                    replace(c, widths=whole) if c.shape == "malleable" and c.widths.unrestricted else c
+                    for c in self.workload.classes
+                ),
+            )
+
+    @cached_property
+    def period(self) -> float:
+        """Time between two rounds of a policy that decides in rounds; 0 for one that always does."""
+        return self.policy.period_on(self.workload) if isinstance(self.policy, JobRule) else 0.0
+
+    @cached_property
+    def limits(self) -> FloatArray:
+        """What the machine demands of each class (`engine.width_table`)."""
+        return encode_limits(self.whole.job_types, float(self.most))
+
+    @cached_property
+    def quiet(self) -> FloatArray:
+        """How long jobs of each class are left in peace after a resize."""
+        return np.array([one.quiet for one in self.whole.job_types])
+
+    @cached_property
+    def least(self) -> FloatArray:
+        """The narrowest width of each class."""
+        return np.array([float(one.allowed_widths.least) for one in self.whole.job_types])
+
+    @cached_property
+    def at_once(self) -> tuple[bool, ...]:
+        """Whether jobs of each class are widened in one step only: steps are not allowed, or not free."""
+        return tuple(
+            one.shape != "malleable"
+            or one.widths.form not in {"any", WHOLE}
+            or not one.resize.free
+            or one.quiet > 0.0
+            for one in self.whole.job_types
+        )
+
+    def pause(self, class_index: int, before: int, after: int) -> float:
+        """Time without progress of a job that is resized."""
+        return 0.0 if self.workload.plain else pause_between(self.limits, class_index, before, after)
+
+    def load_machine_code(self) -> None:
+        """Compile what decisions run, so that none of them has to wait for that."""
+        load_machine_code(self.policy, self.whole, float(self.most), integer=self.workload.plain)
+
+    def divide(self, table: JobTable, rows: IntArray, now: float) -> Division:
+        """Cores for the jobs in these rows, none of which is to be paused that must not be."""
+        if self.cores < 1 or len(rows) == 0:
+            return Division(np.zeros(len(rows)), None)
+        keep = protected(table, rows, self.least, self.cores)
+        fixed = np.zeros(len(rows), dtype=bool)
+        for attempt in range(ROUNDS + 1):
+            found = self._ask(table, rows, now, fixed)
+            paused = keep & ~fixed & (found.cores == 0.0)
+            if not paused.any():
+                break
+            fixed |= keep if attempt == ROUNDS - 1 else paused
+        return found
+
+    def _ask(self, table: JobTable, rows: IntArray, now: float, fixed: BoolArray) -> Division:
+        """What the policy gives the jobs, those fixed having their narrowest width beforehand."""
+        out = np.zeros(len(rows))
+        out[fixed] = self.least[table[CLASS][rows[fixed]].astype(np.intp)]
+        others, cores = rows[~fixed], float(self.cores - out.sum())
+        if cores < 1.0 or len(others) == 0:
+            return Division(out, None)
+        found = legal_allocation(
+            self.policy,
+            self.present(table, others, now),
+            cores,
+            integer=self.workload.plain,
+            calm=table[CALM][others] - now,
+            kept=table[KEPT][others],
+            machine=None if self.workload.plain else float(self.most),
+        )
+        out[~fixed] = found.cores
+        return Division(out, found.price)
+
+    def present(self, table: JobTable, rows: IntArray, now: float) -> Jobs:
+        """The jobs as policies see them."""
+        remaining, size = remaining_work(table, rows, now, self.whole)
+        return Jobs(
+            workload=self.whole,
+            class_index=table[CLASS][rows].astype(np.intp),
+            remaining=remaining,
+            weight=table[WEIGHT][rows],
+            age=now - table[ARRIVED][rows],
+            held=table[TARGET][rows],
+            size=size,
+            restarts=table[RESTARTS][rows],
+            ids=(),
+            own_weights=bool(table[OWN_WEIGHT][rows].any()),
+        )

@@ -1,0 +1,323 @@
+"""The scheduler: from what happens to what jobs are asked to do.
+
+    handle(event, now) -> actions
+
+No clock, no input or output, no threads, no randomness: the same events at the same times give the same
+actions and the same state, so a journal of events is all there is to keep. Policies decide through
+`live.decision`, cores change hands through `live.ledger`.
+
+An event that makes no sense (a job that is unknown, a confirmation that cannot be true) changes nothing;
+`refused` says why. A policy that raises an error does not stop the machine: cores are divided equally until
+it works again, and `problem` says what is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from math import ceil, floor, inf, nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from malleable.catalog.spec import whole_number
+from malleable.contracts import Policy
+from malleable.engine.enforcement import blame_policy, label
+from malleable.errors import InfeasibleError, MalleableError, UnstableError, did_you_mean
+from malleable.live import events as E  # noqa: N812 - E.Registered reads like what it is
+from malleable.live.admission import fits_in_memory
+from malleable.live.decision import Division, Machine
+from malleable.live.job_table import (
+    CALM,
+    CLASS,
+    KEPT,
+    OWN_WEIGHT,
+    RESTARTS,
+    SIZE,
+    STARTED,
+    TARGET,
+    WEIGHT,
+    JobTable,
+)
+from malleable.live.jobs_present import JobsPresent
+from malleable.live.ledger import Ledger
+from malleable.live.unknown_jobs import UNKNOWN, unknown_workload
+from malleable.policies.equi import Equi
+
+if TYPE_CHECKING:
+    from malleable.contracts import IntArray
+    from malleable.live.actions import Action
+    from malleable.live.beliefs import Beliefs
+    from malleable.model import JobClass, Workload
+
+LATEST = 1e12
+"""Times after this are none: 30,000 years in seconds."""
+MOST_CLASSES = 100
+"""Classes up to which jobs may bring new ones along."""
+
+
+class _RefusedError(Exception):
+    """An event that changes nothing, and why."""
+
+
+class Scheduler:
+    """Divides whole cores among the jobs present, by a policy.
+
+    `memory` is what there is for all jobs together. A job of a class that the workload does not have is taken
+    for one like `unknown`, under the name of its class; with `unknown=None` it is refused. `learn` says
+    whether speedups are learned from reported progress.
+    """
+
+    def __init__(
+        self,
+        workload: Workload | None,
+        cores: int,
+        policy: Policy | str = "wham",
+        *,
+        memory: float = inf,
+        unknown: JobClass | None = UNKNOWN,
+        learn: bool = True,
+    ) -> None:
+        cores = whole_number("cores", cores, 1)
+        self.now = 0.0
+        self.refused = ""
+        self.problem = ""
+        self.price: float | None = None
+        self.ended = dict.fromkeys(("finished", "failed", "cancelled", "lost"), 0)
+        self.jobs = JobsPresent(workload or unknown_workload(), cores, learn=learn)
+        self.ledger = Ledger(cores)
+        self._memory, self._unknown = memory, unknown
+        self._arrivals = 0
+        self._round = inf
+        self._hopeless: Machine | None = None
+        """A machine for which its policy has no plan."""
+        self._classes = {name: i for i, name in enumerate(self.beliefs.workload.class_names)}
+        chosen = Policy.of(policy)
+        self._label = label(policy, chosen)
+        self.machine = _checked(Machine(self.beliefs.workload, cores, cores, chosen), self._label)
+
+    @property
+    def table(self) -> JobTable:
+        """The jobs present, as numbers."""
+        return self.jobs.table
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """The workload as it is believed to be."""
+        return self.jobs.beliefs
+
+    def handle(self, event: Any, now: float) -> list[Action]:
+        """What the jobs are to do after this event; a time before the last one counts as that."""
+        if self.now < now <= LATEST:
+            self.now = float(now)
+        self.refused = ""
+        try:
+            actions: list[Action] = self._handler(event)(event)
+        except _RefusedError as reason:
+            self.refused = str(reason)
+            return []
+        return actions
+
+    def _handler(self, event: Any) -> Any:
+        """The method of an event's kind."""
+        if type(event) not in E.KINDS.values():
+            raise _RefusedError(f"not an event: {event!r:.60}")
+        return getattr(self, f"_{event.kind}")
+
+    def load_machine_code(self) -> None:
+        """Take the time to compile the policy now, and not at some decision about many jobs."""
+        self.machine.load_machine_code()
+
+    @property
+    def wake_at(self) -> float | None:
+        """When a `Tick` is due at the latest: a round of the policy, or the end of a quiet time."""
+        if self.machine.period > 0.0:
+            return self._round if len(self.table) else None
+        if self.machine.workload.plain or not len(self.table):
+            return None
+        calm = self.table[CALM][self.table.rows()]
+        later = calm[calm > self.now]
+        return float(later.min()) if len(later) else None
+
+    # What happens, event by event.
+
+    def _registered(self, event: E.Registered) -> list[Action]:
+        if event.job in self.table:
+            raise _RefusedError(f"job {event.job!r} is there already")
+        if event.memory > self._memory:
+            raise _RefusedError(
+                f"job {event.job!r} needs memory of {event.memory:g}, and there is {self._memory:g} in all"
+            )
+        i = self._class_index(event.job_class)
+        self._arrivals += 1
+        at_once = self.machine.at_once[i]
+        actions = self.ledger.open(event.job, self._arrivals, at_once=at_once, in_use=event.cores)
+        self.jobs.add(event, i, self.ledger.accounts[event.job].in_use, self.now)
+        if len(self.table) == 1:
+            self._round = self._next_round()
+        if event.cores > 0:
+            # Others that were running may be on their way: who comes first must not get their cores.
+            return actions
+        return actions + self._decide_unless_in_rounds()
+
+    def _progressed(self, event: E.Progressed) -> list[Action]:
+        self._check_job(event.job)
+        before = self.jobs.units_done(event.job)
+        if event.units_done < before:
+            raise _RefusedError(
+                f"job {event.job!r} had done {before:g} units before, not {event.units_done:g}"
+            )
+        cores = self.ledger.accounts[event.job].in_use
+        if self.jobs.progress(event.job, event.units_done, event.units, cores, self.now):
+            self.machine = replace(self.machine, workload=self.beliefs.workload)
+            in_use = {job: account.in_use for job, account in self.ledger.accounts.items()}
+            self.jobs.change_speeds(in_use, self.now)
+        return []
+
+    def _confirmed(self, event: E.Confirmed) -> list[Action]:
+        complaint = self.ledger.complaint(event.job, event.cores, event.number)
+        if complaint:
+            raise _RefusedError(complaint)
+        before = self.ledger.accounts[event.job].in_use
+        if event.cores != before:
+            self.jobs.change_width(event.job, before, event.cores, self.machine, self.now)
+        return self.ledger.confirm(event.job, event.cores, event.number)
+
+    def _ended(self, event: E.Ended) -> list[Action]:
+        self._check_job(event.job)
+        self.jobs.remove(event.job)
+        self.ledger.close(event.job)
+        self.ended[event.kind] += 1
+        return self._decide_unless_in_rounds()
+
+    _finished = _failed = _cancelled = _lost = _ended
+
+    def _weight_changed(self, event: E.WeightChanged) -> list[Action]:
+        self._check_job(event.job)
+        row = self.table.row_of[event.job]
+        self.table[WEIGHT][row], self.table[OWN_WEIGHT][row] = event.weight, 1.0
+        return self._decide_unless_in_rounds()
+
+    def _class_changed(self, event: E.ClassChanged) -> list[Action]:
+        self._check_job(event.job)
+        i, account = self._class_index(event.job_class), self.ledger.accounts[event.job]
+        self.jobs.change_class(event.job, i, account.in_use, self.now)
+        account.at_once = self.machine.at_once[i]
+        return self._decide_unless_in_rounds()
+
+    def _cores_changed(self, event: E.CoresChanged) -> list[Action]:
+        self.machine = replace(self.machine, cores=event.cores, most=max(event.cores, self.machine.most))
+        self.ledger.cores = event.cores
+        return self._decide()
+
+    def _policy_changed(self, event: E.PolicyChanged) -> list[Action]:
+        try:
+            chosen = Policy.of(event.policy)
+            name = label(event.policy, chosen)
+            self.machine = _checked(replace(self.machine, policy=chosen), name)
+        except MalleableError as error:
+            raise _RefusedError(str(error)) from None
+        self._label, self._round = name, self._next_round()
+        return self._decide()
+
+    def _tick(self, _event: E.Tick) -> list[Action]:
+        period = self.machine.period
+        if period > 0.0:
+            if self.now < self._round:
+                return []
+            self._round += period
+            if self._round <= self.now:  # rounds were missed
+                self._round = (floor(self.now / period) + 1) * period
+        return self._decide()
+
+    # Decisions.
+
+    def _next_round(self) -> float:
+        """Rounds happen at multiples of the policy's period, as in the simulator."""
+        period = self.machine.period
+        return ceil(self.now / period) * period if period > 0.0 else inf
+
+    def _decide_unless_in_rounds(self) -> list[Action]:
+        return self.ledger.hand_out() if self.machine.period > 0.0 else self._decide()
+
+    def _decide(self) -> list[Action]:
+        """Ask the policy, note what changes as the simulator does, and tell the ledger."""
+        table, rows = self.table, self.table.rows()
+        rows = rows[fits_in_memory(table, rows, self._memory)]
+        found = self._divide(rows)
+        self.price = found.price
+        changed = found.cores != table[TARGET][rows]
+        widths, rows = found.cores[changed], rows[changed]
+        table[TARGET][rows] = widths
+        served = rows[widths > 0.0]
+        resized = served[table[STARTED][served] > 0.0]
+        table[RESTARTS][resized] += 1.0
+        table[CALM][resized] = self.now + self.machine.quiet[table[CLASS][resized].astype(np.intp)]
+        table[STARTED][served] = 1.0
+        table[KEPT][served] = widths[widths > 0.0]
+        named = (table.ids[row] for row in rows.tolist())
+        return self.ledger.retarget(dict(zip(named, widths.astype(int).tolist(), strict=True)))
+
+    def _divide(self, rows: IntArray) -> Division:
+        """The policy's division of the cores; an equal one while the policy cannot say."""
+        if self._hopeless is self.machine:
+            return self._divide_equally(rows)
+        self.problem = ""
+        try:
+            with blame_policy(self.machine.policy, self._label):
+                return self.machine.divide(self.table, rows, self.now)
+        except MalleableError as error:
+            self.problem = str(error)
+            # To find that there is no plan, and what would have one, takes long: not again for every job.
+            self._hopeless = self.machine if isinstance(error, InfeasibleError | UnstableError) else None
+        return self._divide_equally(rows)
+
+    def _divide_equally(self, rows: IntArray) -> Division:
+        try:
+            return replace(self.machine, policy=Equi()).divide(self.table, rows, self.now)
+        except MalleableError:  # no class has a width that fits: what runs goes on
+            held = self.table[TARGET][rows]
+            return Division(np.where(np.cumsum(held) <= self.machine.cores, held, 0.0), None)
+
+    # What is known of jobs and classes.
+
+    def _check_job(self, job: str) -> None:
+        if job not in self.table:
+            raise _RefusedError(f"there is no job {job!r}")
+
+    def _class_index(self, name: str) -> int:
+        """The position of a class; one that is new is like the unknown one."""
+        if name not in self._classes:
+            if self._unknown is None or len(self._classes) >= MOST_CLASSES:
+                raise _RefusedError(f"there is no class {name!r}, {did_you_mean(name, self._classes)}")
+            self._classes[name] = self.beliefs.add_class(replace(self._unknown, name=name))
+            self.machine = replace(self.machine, workload=self.beliefs.workload)
+        return self._classes[name]
+
+    def state(self) -> dict[str, Any]:
+        """Everything that later actions depend on, as plain values that compare."""
+        known = self.jobs.state(self.now)
+        return {
+            "now": self.now,
+            "cores": self.ledger.cores,
+            "granted": self.ledger.granted,
+            "policy": self.machine.policy.to_dict(),
+            "price": self.price,
+            "problem": self.problem,
+            "round": self._round,
+            "ended": dict(self.ended),
+            "speedups": {
+                name: [float(s(k)) for k in (1, 2, 4, 8, 16)]
+                for name, s in zip(self._classes, self.beliefs.workload.speedups, strict=True)
+            },
+            "jobs": {job: asdict(self.ledger.accounts[job]) | known[job] for job in known},
+        }
+
+
+def _checked(machine: Machine, name: str) -> Machine:
+    """The machine, if its policy can decide about a job of each class."""
+    table = JobTable()
+    for i, cost in enumerate(machine.workload.holding_costs.tolist()):
+        table.add(str(i), {CLASS: i, WEIGHT: cost, SIZE: nan})
+    with blame_policy(machine.policy, name):
+        machine.divide(table, table.rows(), 0.0)
+    return machine
