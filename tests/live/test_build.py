@@ -23,6 +23,7 @@ def states(program):
     return {process.state for pid in family(program.pid) if (process := look_up(pid))}
 
 
+@pytest.mark.slow
 def test_a_paused_build(tmp_path):
     """At width 0 the whole build stops; at 2 it goes on, with two commands at a time; then it ends well."""
     rule = "@touch s-$*; while [ ! -e go ]; do sleep 0.01; done; touch e-$*"
