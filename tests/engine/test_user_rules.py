@@ -18,7 +18,7 @@ from malleable.catalog import load_object
 from malleable.engine.code_digest import UnknownContentError, code_digest
 from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.errors import PolicyRaisedError
-from support.shell import environment, malleable
+from support.shell import environment, malleable, shell
 
 JOBS = 600
 SHARE = """
@@ -115,6 +115,22 @@ class TestFreshCode:
 
         rule.sharing = True
         assert cost(rule) == cost("equi")
+
+    def test_rules_that_other_processes_compiled(self, tmp_path):
+        """Rules whose machine code two processes kept are told apart in a third, however often each runs.
+
+        numba numbers functions per process, so both were compiled under the same number.
+        """
+        files = [written(tmp_path, f"{share}.py", rule_text("", share)) for share in ("1.0", "0.5")]
+        for path in files:
+            assert (
+                shell(f"python -m malleable simulate paper --cores 8 --jobs 100 --policy {path}:rule").status
+                == 0
+            )
+        one, half = (load_object(f"{path}:rule") for path in files)
+        expected = [cost(rule, interpreted=True) for rule in (one, half)]
+        for _ in range(2):
+            assert [cost(rule) for rule in (one, half)] == expected
 
 
 class TestDigest:

@@ -7,6 +7,10 @@ function is compiled once for all policies.
 
 Code that is not of this package is not trusted with memory: it is compiled with bounds checks, works on a
 copy of the jobs, and what it raises is noticed (`guarded`).
+
+Machine code is found by its symbol, and numba tells symbols apart by numbers that start anew in every
+process. Code that two processes kept would meet under one symbol in a third, which then runs one for the
+other; so names that need not be unique carry a digest of what they are compiled from (`_symbol`).
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ RAISED = -np.inf
 """What a guarded rule leaves in `out` where it raised an exception."""
 PLAIN: dict[str, Any] = {"error_model": "numpy"}
 CHECKED: dict[str, Any] = {"error_model": "numpy", "boundscheck": True}
+NAMING = "symbols by content"
+"""Part of every digest, so that code kept under other names is not found any more."""
 OWN = __name__.partition(".")[0]
 """The package whose code needs no checks."""
 
@@ -80,7 +86,7 @@ def compiled(function: Callable[..., Any], signature: Any) -> Any:
     if is_ours(function):
         return _compiled_once(function, signature)
     try:
-        content = code_digest(function, guarded, CHECKED)
+        content = code_digest(function, guarded, CHECKED, NAMING)
     except UnknownContentError:
         return _machine_code(function, signature, "")
     return _compiled_content(_ByContent(function, content), signature)
@@ -88,7 +94,7 @@ def compiled(function: Callable[..., Any], signature: Any) -> Any:
 
 @functools.cache
 def _compiled_once(function: Callable[..., Any], signature: Any) -> Any:
-    return _machine_code(function, signature, code_digest(function, PLAIN))
+    return _machine_code(function, signature, code_digest(function, PLAIN, NAMING))
 
 
 class _ByContent:
@@ -114,6 +120,7 @@ def _machine_code(function: Any, signature: Any, content: str) -> Any:
     made = _Compiler(checked=not is_ours(function)).copy(function)
     if not is_ours(function):
         made = guarded(njit(**CHECKED)(made))
+        made.__qualname__ = f"{made.__qualname__}.{content}"
     dispatcher = njit(**PLAIN, nogil=True)(made)
     if content:
         dispatcher._cache = CodeCache(content)  # noqa: SLF001 - numba's own would not see what helpers refer to
@@ -155,9 +162,10 @@ class _Compiler:
         self.made: dict[Any, Any] = {}
 
     def copy(self, function: Any) -> Any:
-        """The function over compiled helpers; the function itself where it has none."""
+        """The function over compiled helpers and under its symbol; itself where it needs neither."""
         called = {name: self.helper(helper) for name, helper in helpers(function).items()}
-        if not called:
+        symbol = _symbol(function)
+        if not called and symbol == function.__qualname__:
             return function
         scope = {**function.__globals__, **called}
         closure = tuple(
@@ -167,7 +175,7 @@ class _Compiler:
         copy = python_types.FunctionType(
             function.__code__, scope, function.__name__, function.__defaults__, closure
         )
-        copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+        copy.__qualname__, copy.__module__ = symbol, function.__module__
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy
 
@@ -183,6 +191,16 @@ class _Compiler:
 @functools.cache
 def _helper(function: Callable[..., Any]) -> Any:
     return njit(**PLAIN, **_unwrapped(function))(_Compiler(checked=False).copy(function))
+
+
+def _symbol(function: Any) -> str:
+    """A name that no function of other content has; that of a module's function of ours is one already."""
+    if is_ours(function) and function.__closure__ is None:
+        return str(function.__qualname__)
+    try:
+        return f"{function.__qualname__}.{code_digest(function)}"
+    except UnknownContentError:  # it is not kept, so numba's number is enough
+        return str(function.__qualname__)
 
 
 def _unwrapped(function: Any) -> dict[str, Any]:
