@@ -92,6 +92,14 @@ class CpuSets:
         self._granted.update({place.cpu: place for place in taken})
         return frozenset(place.cpu for place in taken)
 
+    def claim(self, cpus: Iterable[int]) -> list[int]:
+        """Take those of these CPUs that are free, in their order: of a job that has been using them."""
+        free = {place.cpu: place for place in self._free}
+        taken = [cpu for cpu in dict.fromkeys(cpus) if cpu in free]
+        self._free.difference_update(free[cpu] for cpu in taken)
+        self._granted.update((cpu, free[cpu]) for cpu in taken)
+        return taken
+
     def _best_socket(self, wanted: int, used: set[int]) -> list[Place]:
         """The free CPUs of the socket to go on with.
 
