@@ -102,6 +102,18 @@ def children(pid: int) -> list[int]:
     return [other for other, stat in _processes() if int(stat[1]) == pid and stat[0] not in "ZX"]
 
 
+def fork_servers() -> list[int]:
+    """The fork servers of the pools of this process, which may have other children: other tests' helpers."""
+    return [pid for pid in children(os.getpid()) if b"fork_server" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def alive(pids: list[int]) -> list[int]:
     """Those of the processes that are alive; dead ones that no parent has waited for are not."""
     living = {pid for pid, stat in _processes() if stat[0] not in "ZX"}

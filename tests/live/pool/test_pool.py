@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 from malleable.errors import ExecutionError, ParameterError
 from malleable.live.pool import Pool
 from support import pool_units as units
-from support.living import assert_gone, children, wait_until
+from support.living import assert_gone, fork_servers, wait_until
 from support.shell import environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
@@ -159,7 +158,7 @@ def test_shutdown_that_cancels(tmp_path):
         with pytest.raises(CancelledError):
             future.result(0)
     pool.shutdown()
-    assert children(os.getpid()) == []
+    assert fork_servers() == []
 
 
 def test_many_threads_submit_at_once():

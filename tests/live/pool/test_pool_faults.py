@@ -13,7 +13,7 @@ import pytest
 from malleable.errors import ExecutionError
 from malleable.live.pool import BrokenUnitError, Pool
 from support import pool_units as units
-from support.living import assert_gone, children, running, wait_until
+from support.living import assert_gone, children, fork_servers, running, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 TESTS = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ except KeyboardInterrupt:
 
 def server() -> int:
     """The fork server of the only pool of this process."""
-    (found,) = children(os.getpid())
+    (found,) = fork_servers()
     return found
 
 

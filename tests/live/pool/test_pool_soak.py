@@ -11,14 +11,14 @@ import pytest
 
 from malleable.live.pool import Pool
 from support import pool_units as units
-from support.living import children
+from support.living import children, fork_servers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 
 
 def kill_one(rng: random.Random) -> None:
     """Kill a worker, or now and then the process that starts them."""
-    for server in children(os.getpid()):
+    for server in fork_servers():
         victims = children(server) if rng.random() < 0.9 else [server]
         if victims:
             os.kill(rng.choice(victims), signal.SIGKILL)
@@ -58,5 +58,5 @@ def test_every_unit_ends_once(seed):
             else:
                 assert future.result(60) == (1 / x if function is units.reciprocal else x * x)
     assert pool.done == len(futures) - len(cancelled)
-    assert children(os.getpid()) == []
+    assert fork_servers() == []
     assert max([0, *told]) <= 4

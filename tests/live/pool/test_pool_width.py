@@ -11,7 +11,7 @@ import pytest
 
 from malleable.live.pool import Pool
 from support import pool_units as units
-from support.living import assert_gone, children, wait_until
+from support.living import assert_gone, children, fork_servers, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 
@@ -80,7 +80,7 @@ def test_warm_workers_are_used_again():
     with Pool(2, warm_seconds=0.0) as pool:
         pids = {future.result() for future in [pool.submit(units.nap_pid, 0.2) for _ in range(2)]}
         pool.set_width(1)
-        wait_until(lambda: len(children(children(os.getpid())[0])) == 1, "end of one worker")
+        wait_until(lambda: len(children(fork_servers()[0])) == 1, "end of one worker")
         pool.set_width(0)
         assert_gone(list(pids))
         pool.set_width(1)
