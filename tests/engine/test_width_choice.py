@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from malleable.engine import knapsack
+from malleable.engine import width_choice
 
 
 @st.composite
@@ -49,7 +49,7 @@ def least_cost(n, widths, costs, counts):
 def test_dynamic_programming_is_exact(problem):
     """The cost is the least there is, within the cores."""
     n, widths, costs, counts = problem
-    _, used, cost = packed(knapsack.pack_exactly, n, widths, costs, counts)
+    _, used, cost = packed(width_choice.pack_exactly, n, widths, costs, counts)
     assert used <= n
     assert cost == least_cost(n, widths, costs, counts)
 
@@ -69,7 +69,7 @@ def test_a_price_is_within_one_step(problem):
     The price is found here by trying all at which a job changes its mind.
     """
     n, widths, costs, counts = problem
-    chosen, used, cost = packed(knapsack.pack_by_price, n, widths, costs, counts)
+    chosen, used, cost = packed(width_choice.pack_by_price, n, widths, costs, counts)
     assert used <= n
     changes = {
         (costs[j, a] - costs[j, b]) / (widths[j, b] - widths[j, a])
@@ -97,15 +97,15 @@ def test_the_table_decides_which(monkeypatch):
     """Small problems are solved exactly, large ones by price."""
     widths, costs = np.array([[0.0, 2.0], [0.0, 3.0]]), np.array([[5.0, 1.0], [5.0, 0.0]])
     counts, chosen = np.array([2, 2]), np.zeros(2, np.int64)
-    knapsack.pack(3, widths, costs, counts, chosen)
+    width_choice.pack(3, widths, costs, counts, chosen)
     assert chosen.tolist() == [0, 1]
-    monkeypatch.setattr(knapsack, "CELLS", 0.0)
-    knapsack.pack(5, widths, costs, counts, chosen)
+    monkeypatch.setattr(width_choice, "CELLS", 0.0)
+    width_choice.pack(5, widths, costs, counts, chosen)
     assert chosen.tolist() == [1, 1]
 
 
 def test_ties_in_order():
     """Of equal jobs that want one step more than there is at one price, the earlier have it."""
     widths, costs = np.array([[0.0, 2.0]] * 3), np.array([[4.0, 0.0]] * 3)
-    chosen, used, _ = packed(knapsack.pack_by_price, 5, widths, costs, np.array([2, 2, 2]))
+    chosen, used, _ = packed(width_choice.pack_by_price, 5, widths, costs, np.array([2, 2, 2]))
     assert (chosen.tolist(), used) == ([1, 1, 0], 4.0)

@@ -5,10 +5,10 @@
    them, the latest arrivals stop.
 2. The policy is asked about the other jobs and the other cores; one that says so (`sees_all`) about all.
 3. What it proposes becomes allowed widths (`legalise`). Proposals that are allowed stay. Otherwise every
-   restricted job gets the allowed width that makes Σ (k − proposed)² least within the cores: exact by dynamic
-   programming where jobs times cores are at most `knapsack.CELLS`, beyond that up to one job's step. Cores
-   that stay free after that go to jobs that wait, the earliest first, on their narrowest width, so that
-   rounding never leaves a machine idle. Jobs of unrestricted classes keep what was proposed.
+   restricted job gets the allowed width that makes Σ (k − proposed)² least within the cores: exact by
+   dynamic programming where jobs times cores are at most `width_choice.CELLS`, beyond that up to one job's
+   step. Cores that stay free after that go to jobs that wait, the earliest first, on their narrowest width,
+   so that rounding never leaves a machine idle. Jobs of unrestricted classes keep what was proposed.
 
 Plain Python over numbers: compiled into the job kernel, and run by `malleable.allocate`.
 """
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.knapsack import pack
 from malleable.engine.rule_interface import CLASS, COLUMNS, HELD
+from malleable.engine.width_choice import pack
 from malleable.engine.width_table import (
     COUNT,
     LEAST,
@@ -159,39 +159,30 @@ def _nearest(
     part: FloatArray,
 ) -> int:
     """The allowed widths of the restricted jobs that are nearest to what was proposed; what is left over."""
-    most = 1
+    asked, most = np.empty(restricted, np.int64), 1
+    row = 0
     for position in range(movable):
-        i = int(jobs[rows[position], CLASS])
-        most = max(most, int(limit(limits, i, COUNT)))
+        count = int(limit(limits, int(jobs[rows[position], CLASS]), COUNT))
+        if count > 0:
+            asked[row] = position
+            most = max(most, count)
+            row += 1
     # Many jobs with a choice of all whole widths would fill the memory; few of these are in question.
     line, needed = np.zeros(most + 1), 2
-    for position in range(movable):
+    for position in asked:
         j = rows[position]
-        i = int(jobs[j, CLASS])
-        if limit(limits, i, COUNT) > 0.0:
-            needed = max(needed, _choices(limits, i, kept[j], part[position], budget, line))
+        needed = max(needed, _choices(limits, int(jobs[j, CLASS]), kept[j], part[position], budget, line))
     widths, costs = np.zeros((restricted, needed)), np.zeros((restricted, needed))
     counts, chosen = np.ones(restricted, np.int64), np.zeros(restricted, np.int64)
-    row = 0
-    for position in range(movable):
-        j = rows[position]
-        i = int(jobs[j, CLASS])
-        if limit(limits, i, COUNT) == 0.0:
-            continue
-        counts[row] = _choices(limits, i, kept[j], part[position], budget, widths[row])
+    for row in range(restricted):
+        j, wish = rows[asked[row]], part[asked[row]]
+        counts[row] = _choices(limits, int(jobs[j, CLASS]), kept[j], wish, budget, widths[row])
         for v in range(counts[row]):
-            costs[row, v] = (widths[row, v] - part[position]) ** 2
-        row += 1
+            costs[row, v] = (widths[row, v] - wish) ** 2
     pack(budget, widths, costs, counts, chosen)
-    row = 0
-    for position in range(movable):
-        j = rows[position]
-        i = int(jobs[j, CLASS])
-        if limit(limits, i, COUNT) == 0.0:
-            continue
-        part[position] = widths[row, chosen[row]]
-        budget -= int(part[position])
-        row += 1
+    for row in range(restricted):
+        part[asked[row]] = widths[row, chosen[row]]
+        budget -= int(part[asked[row]])
     return budget
 
 

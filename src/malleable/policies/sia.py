@@ -20,9 +20,9 @@ import numpy as np
 from annotated_types import Ge, Lt
 
 from malleable.catalog.spec import Positive
-from malleable.engine.knapsack import pack
 from malleable.engine.rule_interface import CLASS, HELD
 from malleable.engine.speedup_table import encode, speed
+from malleable.engine.width_choice import pack
 from malleable.policies.base.job_rule import table_of
 from malleable.policies.base.periodic_restarts import Restarting, change_factor
 from malleable.policies.rules.tolerances import DUST
