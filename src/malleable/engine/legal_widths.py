@@ -169,9 +169,9 @@ def _nearest(
             row += 1
     # Many jobs with a choice of all whole widths would fill the memory; few of these are in question.
     line, needed = np.zeros(most + 1), 2
-    for position in asked:
-        j = rows[position]
-        needed = max(needed, _choices(limits, int(jobs[j, CLASS]), kept[j], part[position], budget, line))
+    for row in range(restricted):
+        j, wish = rows[asked[row]], part[asked[row]]
+        needed = max(needed, _choices(limits, int(jobs[j, CLASS]), kept[j], wish, budget, line))
     widths, costs = np.zeros((restricted, needed)), np.zeros((restricted, needed))
     counts, chosen = np.ones(restricted, np.int64), np.zeros(restricted, np.int64)
     for row in range(restricted):
