@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,3 +110,13 @@ def test_ties_in_order():
     widths, costs = np.array([[0.0, 2.0]] * 3), np.array([[4.0, 0.0]] * 3)
     chosen, used, _ = packed(width_choice.pack_by_price, 5, widths, costs, np.array([2, 2, 2]))
     assert (chosen.tolist(), used) == ([1, 1, 0], 4.0)
+
+
+@pytest.mark.parametrize("noise", [0.0, 4e-16, -4e-16])
+def test_rounding_decides_nothing(noise):
+    """Two jobs that are each proposed 1.5 of 3 cores: the earlier has 2, whatever the last digits say."""
+    wishes = np.array([1.5 + noise, 1.5 - noise])
+    widths = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    costs = (widths - wishes[:, None]) ** 2
+    chosen, used, _ = packed(width_choice.pack_exactly, 3, widths, costs, np.array([3, 3]))
+    assert (chosen.tolist(), used) == ([2, 1], 3)

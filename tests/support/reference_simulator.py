@@ -232,10 +232,9 @@ class Simulator:
                 return 0.0, 0.0
             job, wish = bound[last]
             options = [0.0, *(k for k in self.choices(job) if int(k) <= room)]
-            return min(
-                ((best(last - 1, room - int(k))[0] + (k - wish) ** 2, k) for k in options),
-                key=lambda pair: pair[0],
-            )
+            ways = [(best(last - 1, room - int(k))[0] + (k - wish) ** 2, k) for k in options]
+            # A distance that is larger by rounding is as good.
+            return next(way for way in ways if way[0] <= min(ways)[0] * (1.0 + 1e-12))
 
         found, room = {}, budget
         for last in range(len(bound) - 1, -1, -1):

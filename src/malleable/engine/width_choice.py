@@ -3,8 +3,9 @@
 Minimise Σ_j costs[j, v_j] over choices v_j with Σ widths[j, v_j] ≤ n. A job has `counts[j]` choices; widths
 are whole numbers that rise, and no cores at all is one of them (width 0) where a job may wait. Exact by
 dynamic programming over cores where the table fits, else by a price per core; what that leaves unspent is
-less than one job's step. Among equally good divisions earlier jobs have the narrower widths of the first
-choice found. Plain Python that the engine compiles as it stands.
+less than one job's step. Among equally good divisions later jobs have the narrower widths, and a gain that is
+rounding is none: two jobs that are each proposed 1.5 cores must not change places by their last digits. Plain
+Python that the engine compiles as it stands.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 CELLS = 2.0**22
 """Jobs times cores up to which the best choice is found by dynamic programming."""
+ROUNDING = 1e-12
+"""Relative gain that is none."""
 PRICES = 60
 """Bisection steps for the price beyond that."""
 CHEAP, DEAR = 1e-18, 1e18
@@ -44,8 +47,9 @@ def pack_exactly(n: int, widths: FloatArray, costs: FloatArray, counts: IntArray
         for v in range(counts[j]):
             k, cost = int(widths[j, v]), costs[j, v]
             for r in range(k, n + 1):
-                if best[r - k] + cost < after[r]:
-                    after[r], choice[j, r] = best[r - k] + cost, v
+                value = best[r - k] + cost
+                if after[r] - value > ROUNDING * abs(value):
+                    after[r], choice[j, r] = value, v
         best, after = after, best
     r = n
     for j in range(size - 1, -1, -1):

@@ -77,6 +77,9 @@ class WhamDiscounted(Policy):
         return _Expecting(*expected).allocate(jobs, cores, integer=integer)
 
     def program(self, workload: Workload, cores: float) -> JobProgram:
+        return self.job_program(workload, cores)
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram:
         return JobProgram(discounted_rule, discounted_table(workload, cores, *self.outlook(workload, cores)))
 
     def outlook(self, workload: Workload, cores: float) -> Outlook:
