@@ -226,20 +226,24 @@ class Simulator:
         )
 
         @functools.cache
-        def best(last, room):
-            """Least distance of jobs 0..last within `room` cores, and the last width, narrow if tied."""
-            if last < 0:
+        def best(first, room):
+            """Least distance of jobs `first`, … within `room` cores, and the first's width: wide if tied."""
+            if first == len(bound):
                 return 0.0, 0.0
-            job, wish = bound[last]
+            job, wish = bound[first]
             options = [0.0, *(k for k in self.choices(job) if int(k) <= room)]
-            ways = [(best(last - 1, room - int(k))[0] + (k - wish) ** 2, k) for k in options]
+            ways = [
+                (best(first + 1, room - int(k))[0] + (k - wish) ** 2 - 1e-9 * (k == job["cores"]), k)
+                for k in options
+            ]
+            least = min(ways)[0]
             # A distance that is larger by rounding is as good.
-            return next(way for way in ways if way[0] <= min(ways)[0] * (1.0 + 1e-12))
+            return [way for way in ways if way[0] - least <= 1e-12 * abs(way[0])][-1]
 
         found, room = {}, budget
-        for last in range(len(bound) - 1, -1, -1):
-            found[id(bound[last][0])] = best(last, room)[1]
-            room -= int(best(last, room)[1])
+        for first, (job, _) in enumerate(bound):
+            found[id(job)] = best(first, room)[1]
+            room -= int(found[id(job)])
         for job, _ in bound:
             narrowest = min(self.choices(job))
             if found[id(job)] == 0.0 and narrowest <= room:

@@ -7,8 +7,10 @@
 3. What it proposes becomes allowed widths (`legalise`). Proposals that are allowed stay. Otherwise every
    restricted job gets the allowed width that makes Σ (k − proposed)² least within the cores: exact by
    dynamic programming where jobs times cores are at most `width_choice.CELLS`, beyond that up to one job's
-   step. Cores that stay free after that go to jobs that wait, the earliest first, on their narrowest width,
-   so that rounding never leaves a machine idle. Jobs of unrestricted classes keep what was proposed.
+   step. Of widths that are equally near a job keeps the one that it has, as a move would cost and gain
+   nothing; else the earliest gets the wider one. Cores that stay free after that go to jobs that wait, the
+   earliest first, on their narrowest width, so that rounding never leaves a machine idle. Jobs of
+   unrestricted classes keep what was proposed.
 
 Plain Python over numbers: compiled into the job kernel, and run by `malleable.allocate`.
 """
@@ -179,6 +181,8 @@ def _nearest(
         counts[row] = _choices(limits, int(jobs[j, CLASS]), kept[j], wish, budget, widths[row])
         for v in range(counts[row]):
             costs[row, v] = (widths[row, v] - wish) ** 2
+            if widths[row, v] == jobs[j, HELD]:
+                costs[row, v] -= DUST  # of equals, the one that it has
     pack(budget, widths, costs, counts, chosen)
     for row in range(restricted):
         part[asked[row]] = widths[row, chosen[row]]

@@ -3,9 +3,10 @@
 Minimise Σ_j costs[j, v_j] over choices v_j with Σ widths[j, v_j] ≤ n. A job has `counts[j]` choices; widths
 are whole numbers that rise, and no cores at all is one of them (width 0) where a job may wait. Exact by
 dynamic programming over cores where the table fits, else by a price per core; what that leaves unspent is
-less than one job's step. Among equally good divisions later jobs have the narrower widths, and a gain that is
-rounding is none: two jobs that are each proposed 1.5 cores must not change places by their last digits. Plain
-Python that the engine compiles as it stands.
+less than one job's step. Of equally good divisions it is the one with the widest choice for the first job,
+then for the second, and so on, so that no core stays idle for nothing. A loss that is rounding is none: two
+jobs that are each proposed 1.5 cores must not change places by their last digits. Plain Python that the
+engine compiles as it stands.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ def pack_exactly(n: int, widths: FloatArray, costs: FloatArray, counts: IntArray
     size = widths.shape[0]
     best, after = np.zeros(n + 1), np.empty(n + 1)
     choice = np.empty((size, n + 1), np.int32)
-    for j in range(size):
+    for j in range(size - 1, -1, -1):  # the first job comes last, and so chooses first
         for r in range(n + 1):
             after[r], choice[j, r] = math.inf, 0
         for v in range(counts[j]):
             k, cost = int(widths[j, v]), costs[j, v]
             for r in range(k, n + 1):
                 value = best[r - k] + cost
-                if after[r] - value > ROUNDING * abs(value):
+                if value - after[r] <= ROUNDING * abs(value):
                     after[r], choice[j, r] = value, v
         best, after = after, best
     r = n
-    for j in range(size - 1, -1, -1):
+    for j in range(size):
         chosen[j] = choice[j, r]
         r -= int(widths[j, chosen[j]])
 
