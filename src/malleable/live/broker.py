@@ -20,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import MalleableError
 from malleable.live.events import CoresChanged, Ended, Tick
 from malleable.live.listeners import tell
+from malleable.live.orders import Order, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,21 +33,7 @@ if TYPE_CHECKING:
     from malleable.live.scheduler import Scheduler
 
 
-class RefusedError(MalleableError):
-    """The scheduler refused an event: it makes no sense, or came too late."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """From now on `job` may use so many cores: the first of these CPUs (none are named where none are bound).
-
-    The client answers with `Confirmed(job, cores, number)` whenever the number of cores it uses has changed.
-    """
-
-    job: str
-    cores: int
-    number: int
-    cpus: tuple[int, ...] = ()
+__all__ = ["Broker", "Order", "RefusedError"]
 
 
 @dataclass
