@@ -11,7 +11,7 @@ cores while jobs were there. With W_i the work done and B the time with jobs, fo
 
 V* of `theory.relaxed` at the loads W_i/B. No division of the cores could have done this work for less, if
 speedups are as they are believed to be. Work on jobs of different weights is kept apart, as weights matter.
-The cost never falls, so what was a bound on it remains one: it is computed now and then, and the highest holds.
+The cost never falls, so what was a bound on it remains one: the highest one of those computed is shown.
 """
 
 from __future__ import annotations
