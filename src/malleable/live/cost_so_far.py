@@ -17,7 +17,6 @@ The cost never falls, so what was a bound on it remains one: the highest one of 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import floor, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +36,8 @@ if TYPE_CHECKING:
     from malleable.live.events import Event
     from malleable.live.scheduler import Scheduler
 
-STEP = 0.05
-"""Weights within this share of each other are taken to be the lower one."""
-MOST_KINDS = 64
-"""Pairs of class and weight that are told apart; work of others is not counted, which lowers the bound."""
+MOST_KINDS = 32
+"""Pairs of class and weight that are told apart; of further ones the next lower weight counts, if any."""
 EVERY = 1.0
 """Time between two computations of the bound, which take about 10 ms each."""
 LEAST = 1e-9
@@ -148,19 +145,20 @@ class CostSoFar:
         done = work_done(table, rows, now).tolist()
         out: dict[Kind, float] = {}
         for job, row, work in zip(known, rows.tolist(), done, strict=True):
-            kind = int(table[CLASS][row]), _rounded(float(table[WEIGHT][row]))
+            kind = int(table[CLASS][row]), float(table[WEIGHT][row])
             _add(out, kind, max(work - self._before.get(job, 0.0), 0.0))
         return out
 
 
 def _add(done: dict[Kind, float], kind: Kind, work: float) -> None:
-    if work > 0.0 and (kind in done or len(done) < MOST_KINDS):
+    """Count work; to take a weight for a lower one, or to leave work out, only lowers the bound."""
+    if work > 0.0 and kind not in done and len(done) >= MOST_KINDS:
+        lower = [other for other in done if other[0] == kind[0] and other[1] < kind[1]]
+        if not lower:
+            return
+        kind = max(lower)
+    if work > 0.0:
         done[kind] = done.get(kind, 0.0) + work
-
-
-def _rounded(weight: float) -> float:
-    """The next weight below of those told apart; 1 is one of them."""
-    return float((1.0 + STEP) ** floor(log(weight) / log(1.0 + STEP) + LEAST))
 
 
 def _of_work(workload: Workload, done: dict[Kind, float], time: float) -> Workload:
