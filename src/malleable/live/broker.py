@@ -18,8 +18,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from malleable.live.cost_so_far import CostSoFar
 from malleable.live.events import CoresChanged, Ended, Tick
 from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from malleable.live.cpus import CpuSets
     from malleable.live.events import Event, Registered
     from malleable.live.scheduler import Scheduler
+
+Seen = TypeVar("Seen")
 
 
 __all__ = ["Broker", "Order", "RefusedError"]
@@ -63,7 +66,8 @@ class Broker:
     ) -> None:
         self.scheduler = scheduler
         self._cpus, self._clock, self._on_change = cpus, clock, on_change
-        self._handle = handle or scheduler.handle
+        self.cost = CostSoFar(scheduler)
+        self._handle = self.cost.watching(handle or scheduler.handle)
         self._start = clock()
         self._members: dict[str, _Member] = {}
         self._lock = threading.Condition(threading.RLock())
@@ -123,6 +127,11 @@ class Broker:
         """The CPUs that count as a job's own."""
         with self._lock:
             return tuple(self._members[job].cpus) if job in self._members else ()
+
+    def look(self, see: Callable[[Scheduler], Seen]) -> Seen:
+        """What `see` finds in the scheduler, which no event changes meanwhile."""
+        with self._lock:
+            return see(self.scheduler)
 
     def state(self) -> dict[str, Any]:
         """`Scheduler.state` of this moment."""
