@@ -206,7 +206,8 @@ class RemoteMembership:
     async def _join(self, connection: ClientConnection) -> None:
         """Say what the job is and what it holds, and hear whether it is taken."""
         self._unsent.clear()
-        request = {key: value for key, value in asdict(self._request).items() if value is not None}
+        known = asdict(self._request) | {"units": self._progress[1]}
+        request = {key: value for key, value in known.items() if value is not None}
         if self._ticket:
             request["ticket"] = self._ticket
         cores = max(self._told, self._in_use)
