@@ -41,7 +41,7 @@ class ProgramJobs:
     def attach(
         self, job: str, ticket: str, on_order: Callable[[Order], None], on_cancel: Callable[[], None]
     ) -> Order:
-        """A supervisor is there: from now on orders go to it; returns the order in force (also sent by nobody).
+        """A supervisor is there: from now on orders go to it, beginning with the one returned.
 
         `RefusedError` for a wrong ticket or a job that is not there. A second supervisor takes the place of
         the first (the first connection may not have been noticed to be dead yet).
