@@ -18,11 +18,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from malleable.errors import MalleableError
+from malleable.live.cost_so_far import CostSoFar
 from malleable.live.events import CoresChanged, Ended, Tick
 from malleable.live.listeners import tell
+from malleable.live.orders import Order, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,22 +33,10 @@ if TYPE_CHECKING:
     from malleable.live.events import Event, Registered
     from malleable.live.scheduler import Scheduler
 
-
-class RefusedError(MalleableError):
-    """The scheduler refused an event: it makes no sense, or came too late."""
+Seen = TypeVar("Seen")
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """From now on `job` may use so many cores: the first of these CPUs (none are named where none are bound).
-
-    The client answers with `Confirmed(job, cores, number)` whenever the number of cores it uses has changed.
-    """
-
-    job: str
-    cores: int
-    number: int
-    cpus: tuple[int, ...] = ()
+__all__ = ["Broker", "Order", "RefusedError"]
 
 
 @dataclass
@@ -77,7 +66,8 @@ class Broker:
     ) -> None:
         self.scheduler = scheduler
         self._cpus, self._clock, self._on_change = cpus, clock, on_change
-        self._handle = handle or scheduler.handle
+        self.cost = CostSoFar(scheduler)
+        self._handle = self.cost.watching(handle or scheduler.handle)
         self._start = clock()
         self._members: dict[str, _Member] = {}
         self._lock = threading.Condition(threading.RLock())
@@ -137,6 +127,11 @@ class Broker:
         """The CPUs that count as a job's own."""
         with self._lock:
             return tuple(self._members[job].cpus) if job in self._members else ()
+
+    def look(self, see: Callable[[Scheduler], Seen]) -> Seen:
+        """What `see` finds in the scheduler, which no event changes meanwhile."""
+        with self._lock:
+            return see(self.scheduler)
 
     def state(self) -> dict[str, Any]:
         """`Scheduler.state` of this moment."""
