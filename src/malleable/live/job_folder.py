@@ -35,10 +35,26 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HeldCores(NamedTuple):
-    """Cores that a program may be using, with its CPUs if it is bound to some."""
+    """Cores that a program may be using, with its CPUs if it is bound to some, since when, and what it had.
+
+    `seconds` has the time that it has spent at each width before.
+    """
 
     cores: int = 0
     cpus: tuple[int, ...] = ()
+    since: float = 0.0
+    seconds: tuple[tuple[int, float], ...] = ()
+
+    def then(self, cores: int, cpus: tuple[int, ...], now: float) -> HeldCores:
+        """What is held after a change of width."""
+        return HeldCores(cores, cpus, now, tuple(self.history(now).items()))
+
+    def history(self, now: float) -> dict[int, float]:
+        """Seconds at each width until now."""
+        spent = dict(self.seconds)
+        if self.cores:
+            spent[self.cores] = spent.get(self.cores, 0.0) + max(0.0, now - self.since)
+        return spent
 
 
 @dataclass(frozen=True)
@@ -124,7 +140,10 @@ class JobFolder:
     def held(self) -> HeldCores:
         """The cores that the program may be using."""
         found = read_document(self.path / "held.json")
-        return HeldCores(int(found["cores"]), tuple(found["cpus"])) if found else HeldCores()
+        if not found:
+            return HeldCores()
+        spent = tuple((int(cores), float(seconds)) for cores, seconds in found["seconds"])
+        return HeldCores(int(found["cores"]), tuple(found["cpus"]), float(found["since"]), spent)
 
     def program(self) -> ProcessName | None:
         """The first process of the program, alive or not."""
