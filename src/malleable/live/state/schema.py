@@ -32,7 +32,8 @@ CREATE TABLE jobs (
     exit_code INTEGER,
     cancel_asked INTEGER NOT NULL DEFAULT 0,
     units_done REAL NOT NULL DEFAULT 0,
-    units REAL
+    units REAL,
+    reason TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX jobs_by_state ON jobs (state);
 """

@@ -1,7 +1,7 @@
 """Submitted programs, kept in a database of SQLite.
 
     store = Store(folder)
-    job = store.add(request)                  # on the disk when this returns, whatever happens next
+    job = store.add(request).job              # on the disk when this returns, whatever happens next
     store.mark_started(job, pid, start_time)
     store.progress(job, 12, 100)              # written with others, a little later
     store.mark_ended(job, "finished", 0)
@@ -34,8 +34,13 @@ BATCH_SECONDS = 1.0
 """Seconds that progress waits for company."""
 COLUMNS = (
     "id, state, request, ticket, submitted, started, ended, pid, start_time, boot, exit_code, cancel_asked,"
-    " units_done, units"
+    " units_done, units, reason"
 )
+
+SHOWN = (
+    "state", "submitted", "started", "ended", "exit_code", "cancel_asked", "units_done", "units", "reason",
+)  # fmt: skip
+"""What anyone may know of a program, beside its request."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +64,24 @@ class StoredJob:
     cancel_asked: bool = False
     units_done: float = 0.0
     units: float | None = None
+    reason: str = ""
+    """Why it ended, where its exit code does not say."""
 
     def to_dict(self) -> dict[str, Any]:
         """What anyone may know of it: without the ticket, and without variables, which may hold secrets."""
         request = self.request.parameters()
         request.pop("environment", None)
-        kept = ("state", "submitted", "started", "ended", "exit_code", "cancel_asked", "units_done", "units")
+        kept = (
+            "state",
+            "submitted",
+            "started",
+            "ended",
+            "exit_code",
+            "cancel_asked",
+            "units_done",
+            "units",
+            "reason",
+        )
         return {"id": self.job, **{name: getattr(self, name) for name in kept}, "request": request}
 
 
@@ -91,11 +108,16 @@ class Store:
             self._reader.close()
             raise
 
-    def add(self, request: ProgramRequest) -> str:
-        """Accept a program; returns the name of its job, a number that is never used again."""
-        values = json.dumps(request.parameters()), secrets.token_hex(16), time.time()
+    def add(self, request: ProgramRequest) -> StoredJob:
+        """Accept a program; the name of its job is a number that is never used again."""
+        ticket, now = secrets.token_hex(16), time.time()
         statement = "INSERT INTO jobs (request, ticket, submitted) VALUES (?, ?, ?)"
-        return str(self._writer.write(statement, values))
+        row = self._writer.write(statement, (json.dumps(request.parameters()), ticket, now))
+        return StoredJob(str(row), "queued", request, ticket, now)
+
+    def remove(self, job: str) -> None:
+        """Forget a program that was not accepted after all."""
+        self._writer.write("DELETE FROM jobs WHERE id=?", (_number(job),))
 
     def mark_started(self, job: str, pid: int, start_time: int, boot: str = "") -> None:
         """The supervisor of a program is there, as the process with this number and start."""
@@ -110,12 +132,18 @@ class Store:
         self._writer.write("UPDATE jobs SET cancel_asked=1 WHERE id=?", (_number(job),))
 
     def mark_ended(
-        self, job: str, outcome: Outcome, exit_code: int | None = None, ended: float | None = None
+        self,
+        job: str,
+        outcome: Outcome,
+        exit_code: int | None = None,
+        ended: float | None = None,
+        reason: str = "",
     ) -> None:
         """A program has ended; only the first of several endings counts."""
         self._writer.write(
-            "UPDATE jobs SET state=?, exit_code=?, ended=? WHERE id=? AND state IN ('queued', 'running')",
-            (outcome, exit_code, time.time() if ended is None else ended, _number(job)),
+            "UPDATE jobs SET state=?, exit_code=?, ended=?, reason=?"
+            " WHERE id=? AND state IN ('queued', 'running')",
+            (outcome, exit_code, time.time() if ended is None else ended, reason, _number(job)),
         )
 
     def change(self, job: str, request: ProgramRequest) -> None:
