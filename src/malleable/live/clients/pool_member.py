@@ -86,11 +86,12 @@ class PoolMember:
         self.pool.kill()
 
     def _join(self) -> None:
-        left = self._declared(self.pool.done)
+        done = self.pool.done
+        left = (self._declared(done) or None) if done else self._request.units
         # Orders come before `join` returns, so the stay is there before it begins.
         self._stay = stay = Stay(self.pool, self._threads)
         try:
-            request = replace(self._request, units=left or None).named()
+            request = replace(self._request, units=left).named()
             stay.begin(join(request, stay.obey, self.cancel, broker=self._broker))
         except BaseException:
             self._stay, self._submitted = None, 0
@@ -115,11 +116,11 @@ class PoolMember:
         stay.progress(here, max(known, self._declared(stay.done_before), here))
 
     def on_idle(self) -> None:
-        if self._stay is None:
+        stay = self._stay
+        if stay is None:
             return
-        with self._lock:
-            stay = self._stay
-            if stay is None or not self.pool.idle:
+        with self._lock:  # which a thread has that joins, or submits
+            if not self.pool.idle:
                 return
             stay.leave()
             self._stay, outcome = None, self._outcome
