@@ -65,10 +65,10 @@ class Access:
                 await send({"type": "websocket.close", "code": 1008})
             return
         if refusal is None:
-            limited = _LimitedBody(receive)
-            try:
-                await self._app(scope, limited.receive, _with_headers(send))
-            except _TooLargeError:
+            limited = _LimitedBody(receive, _with_headers(send))
+            with suppress(_TooLargeError):
+                await self._app(scope, limited.receive, limited.send)
+            if limited.exceeded:
                 refusal = _TOO_LARGE
         if refusal is not None:
             status, error, hint = refusal
@@ -117,18 +117,26 @@ class _TooLargeError(Exception):
 
 
 class _LimitedBody:
-    """Counts what is received; too much is an error."""
+    """Counts what is received; too much is an error, and what the application makes of it is not sent."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
         self._left = MOST_BODY
+
+    @property
+    def exceeded(self) -> bool:
+        return self._left < 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._left -= len(message.get("body", b""))
-        if self._left < 0:
+        if self.exceeded:
             raise _TooLargeError
         return message
+
+    async def send(self, message: Message) -> None:
+        if not self.exceeded:
+            await self._send(message)
 
 
 def _with_headers(send: Send) -> Send:
