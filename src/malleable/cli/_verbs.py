@@ -22,6 +22,7 @@ from malleable.cli import (
     meanfield,
     measure,
     paper,
+    play,
     simulate,
 )
 from malleable.cli._shared import say
@@ -58,6 +59,7 @@ app.command("allocate")(allocate.command)
 app.command("meanfield")(meanfield.command)
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("play")(play.command)
 app.command("measure")(measure.command)
 app.command("fit")(fit.command)
 app.command("paper")(paper.command)
