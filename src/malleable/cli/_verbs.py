@@ -25,6 +25,7 @@ from malleable.cli import (
     meanfield,
     measure,
     paper,
+    play,
     serve,
     set_values,
     simulate,
@@ -66,6 +67,7 @@ app.command("allocate")(allocate.command)
 app.command("meanfield")(meanfield.command)
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("play")(play.command)
 app.command("measure")(measure.command)
 app.command("fit")(fit.command)
 app.command("paper")(paper.command)

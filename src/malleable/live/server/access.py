@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
 from malleable.errors import OutputError
+from malleable.live.page import HEADERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,15 +35,9 @@ SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 PRINTED = re.compile(r"/v1/jobs/[^/]*/log/?")
 """Paths that are only read, and yet need the token: what programs print is nobody else's business."""
 SAFETY_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'",
-    ),
+    (name.lower().encode(), value.encode()) for name, value in {**HEADERS, "X-Frame-Options": "DENY"}.items()
 ]
-"""The page loads nothing from elsewhere, and no other page shows it in a frame."""
+"""Of all answers: the page loads nothing from elsewhere, and no other page shows it in a frame."""
 
 
 class Access:
