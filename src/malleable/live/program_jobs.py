@@ -1,6 +1,6 @@
 """The broker's side of submitted programs: they wait, are started once, outlive the broker, and end once.
 
-    programs = ProgramJobs(broker, Store(folder), folder, socket_path)
+    programs = ProgramJobs(broker, Store(folder), folder / "jobs", socket_path)
     programs.recover()                        # what an earlier broker left
     job = programs.submit(ProgramRequest(("make",), "/home/me/project"))
 
@@ -66,10 +66,9 @@ class ProgramJobs:
         socket_path: Path,
         *,
         most_queued: int = MOST_QUEUED,
-        settle_seconds: float = SETTLE_SECONDS,
     ) -> None:
         self._broker, self._store, self._folder, self._socket = broker, store, folder, socket_path
-        self._most_queued, self._settle_seconds = most_queued, settle_seconds
+        self._most_queued = most_queued
         self._runs: dict[str, ProgramRun] = {}
         self._lock = threading.RLock()
         self._draining = False
@@ -195,7 +194,7 @@ class ProgramJobs:
             else:
                 waiting.append(run)
         running = len(self._runs) > len(waiting)
-        self._loop.later(self._settle_seconds if running else 0.0, self._join_next, waiting[::-1])
+        self._loop.later(SETTLE_SECONDS if running else 0.0, self._join_next, waiting[::-1])
 
     def _join_next(self, waiting: list[ProgramRun]) -> None:
         """Have the programs that wait join, one at a time: what else there is to do comes in between."""
@@ -219,7 +218,7 @@ class ProgramJobs:
         return run
 
     def _job_folder(self, job: str) -> JobFolder:
-        return JobFolder(self._folder / "jobs" / job)
+        return JobFolder(self._folder / job)
 
     def _join(self, run: ProgramRun, held: HeldCores) -> None:
         event = run.registered(self._broker.scheduler.beliefs.workload, held)
