@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import httpx
-
 from malleable.live.job_folder import JobFolder
 from malleable.live.process_tree import processes, signal_family
+from malleable.live.unix_socket import open_socket
 from support.living import wait_until
 from support.shell import environment
 
@@ -42,8 +43,6 @@ class BrokerProcess:
         }  # fmt: skip
         self._log = folder / "broker.log"
         self.process: subprocess.Popen[str] | None = None
-        transport = httpx.HTTPTransport(uds=str(self.home / "broker.sock"))
-        self.client = httpx.Client(transport=transport, base_url="http://broker", timeout=60.0)
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
@@ -71,15 +70,28 @@ class BrokerProcess:
             self.process.stdout.close()
             self.process = None
 
+    def ask(self, method: str, path: str, document: Any = None) -> dict[str, Any]:
+        """What the broker answers; an `OSError` or `HTTPException` if it is killed before it has."""
+        connection = HTTPConnection("broker", timeout=60.0)
+        connection.sock = open_socket(self.home / "broker.sock")
+        try:
+            text = None if document is None else json.dumps(document)
+            connection.request(method, path, text, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            said = answer.read().decode()
+        finally:
+            connection.close()
+        assert answer.status < 300, said
+        return dict(json.loads(said))
+
     def submit(self, *command: str, folder: Path | str = "/", **known: Any) -> str:
         """Submit a program."""
-        answer = self.client.post("/v1/jobs", json={"command": command, "folder": str(folder), **known})
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
+        document = {"command": command, "folder": str(folder), **known}
+        return str(self.ask("POST", "/v1/jobs", document)["id"])
 
     def job(self, name: str) -> dict[str, Any]:
         """What the broker says of a program."""
-        return dict(self.client.get(f"/v1/jobs/{name}").raise_for_status().json())
+        return self.ask("GET", f"/v1/jobs/{name}")
 
     def wait(self, jobs: Sequence[str], seconds: float = 120.0) -> list[dict[str, Any]]:
         """Wait for the end of programs; what the broker says of them then."""
@@ -106,7 +118,6 @@ class BrokerProcess:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        self.client.close()
         for pid in self.supervisors():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
