@@ -11,13 +11,13 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from malleable.live.state import ProgramRequest, Store, StoreError
 from malleable.live.state.store import PRESENT
+from support.disks import small_disk
 from support.living import wait_until
 from support.shell import environment
 
@@ -186,19 +186,6 @@ def test_a_full_database(store):
     connection.execute("PRAGMA max_page_count=20")
     error = check_full(store, lambda: connection.execute("PRAGMA max_page_count=100000"))
     assert "the disk is full" in error.problem
-
-
-@contextmanager
-def small_disk(folder: Path):
-    """A file system of 256 kB."""
-    folder.mkdir()
-    options = ["-t", "tmpfs", "-o", "size=256k", "malleable-test", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(["mount", *options], check=False, capture_output=True).returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_full_disk(tmp_path):
