@@ -31,6 +31,8 @@ LOCK_SECONDS = 2.0
 """Seconds for which a supervisor tries to get the lock; a broker that only looks holds it for an instant."""
 ROOM = 1024
 """Bytes that are kept free for the result, so that it can be written on a full disk."""
+LONGEST_REASON = 120
+"""Letters, of up to six bytes each."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -210,7 +212,7 @@ class JobFolder:
 
     def write_result(self, result: Result) -> None:
         """Say how the program ended: whole, and on the disk, or not at all (`OSError`)."""
-        text = json.dumps(asdict(result)).encode()
+        text = json.dumps({**asdict(result), "reason": result.reason[:LONGEST_REASON]}).encode()
         file = os.open(self.path / "result.part", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.pwrite(file, text.ljust(ROOM), 0)

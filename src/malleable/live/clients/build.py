@@ -8,7 +8,7 @@ running go on together when it continues, on the CPUs that it has then.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from malleable.execution.affinity import bound_to
 from malleable.live.clients.program import ProgramClient, Used
@@ -32,7 +32,7 @@ class BuildClient(ProgramClient):
         told = {**os.environ, "NINJA_STATUS": NINJA_STATUS, **self._command.environment}
         with bound_to(self._first_cpus(cores)):
             planned = planned_commands(words, self._command.folder, told)
-            form = _form(words[0])
+        form = form_for(words[0])
         self._jobserver = server = Jobserver(cores, form, on_width=lambda k: self._news.put(Used(k)))
         progress = BuildProgress(self._folder.path / "output", planned, lambda: server.tokens_out)
         return super()._make_program(
@@ -56,11 +56,3 @@ class BuildClient(ProgramClient):
     def _close(self) -> None:
         if self._jobserver is not None:
             self._jobserver.close()
-
-
-def _form(program: str) -> Literal["pipe", "fifo"]:
-    """The form that a build takes; whoever starts it will say better what is wrong with it."""
-    try:
-        return form_for(program)
-    except OSError:
-        return "pipe"

@@ -90,9 +90,10 @@ def check_integrity(connection: sqlite3.Connection, path: Path) -> None:
 def problems(connection: sqlite3.Connection) -> list[str]:
     """What SQLite's integrity check finds wrong; nothing in a sound database."""
     try:
-        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+        rows = connection.execute("PRAGMA integrity_check").fetchall()
     except sqlite3.DatabaseError as error:
         return [str(error)]
+    found = [line for row in rows for line in str(row[0]).splitlines() if not line.startswith("***")]
     return [] if found == ["ok"] else found
 
 

@@ -153,8 +153,12 @@ class Store:
 
     def progress(self, job: str, units_done: float, units: float | None = None) -> None:
         """A program has done so many units; it is written a little later, if nothing happens until then."""
-        statement = "UPDATE jobs SET units_done=?, units=coalesce(?, units) WHERE id=?"
-        self._writer.write_later(job, statement, (units_done, units, _number(job)))
+        number = _number(job)
+        self._writer.write_later(
+            (job, "done"), "UPDATE jobs SET units_done=? WHERE id=?", (units_done, number)
+        )
+        if units is not None:
+            self._writer.write_later((job, "units"), "UPDATE jobs SET units=? WHERE id=?", (units, number))
 
     def get(self, job: str) -> StoredJob | None:
         """One program; None where no program goes by that name."""
