@@ -31,9 +31,10 @@ class Executor(concurrent.futures.Executor):
     Jobs of one `job_class` are alike: what is learned of one helps the others. `weight` says how much it
     matters that this job is done soon (a job of weight 2 counts as two); `units`, how many units it will have
     in all, where that is known. Each worker's BLAS and OpenMP use `threads` threads, and it takes as many
-    cores. With `never_pause` a job that has started keeps a core. `memory`, in bytes, is a promise: the job
-    starts when it fits beside the others. `broker` is the path of a broker's socket, or `embedded` for that
-    of this process, which is the default if none runs on the machine.
+    cores. At most `max_workers` units run at a time, for units that need much memory, say; cores granted
+    beyond that are idle. With `never_pause` a job that has started keeps a core. `memory`, in bytes, is a
+    promise: the job starts when it fits beside the others. `broker` is the path of a broker's socket, or
+    `embedded` for that of this process, which is the default if none runs on the machine.
 
     A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
     Ctrl-C in a `with` block ends the units in hand.
@@ -46,13 +47,16 @@ class Executor(concurrent.futures.Executor):
         *,
         units: float | None = None,
         threads: int = 1,
+        max_workers: int | None = None,
         broker: str | None = None,
         never_pause: bool = False,
         memory: float = 0.0,
     ) -> None:
         threads = whole_number("threads", threads, 1)
+        if max_workers is not None:
+            max_workers = whole_number("max_workers", max_workers, 1)
         request = JobRequest(job_class, weight, units=units, memory=memory, never_pause=never_pause)
-        self._member = PoolMember(request, threads, broker)
+        self._member = PoolMember(request, threads, max_workers, broker)
         self._pool = Pool(
             0,
             threads=threads,
@@ -99,6 +103,10 @@ class Executor(concurrent.futures.Executor):
         """Take no more units, and end the workers when those submitted are done, or cancelled."""
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
+    def kill_workers(self) -> None:
+        """End it now: the units that wait or are in hand are cancelled."""
+        self._member.kill()
+
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
@@ -106,7 +114,7 @@ class Executor(concurrent.futures.Executor):
         traceback: TracebackType | None,
     ) -> None:
         if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
-            self._member.kill()
+            self.kill_workers()
         self.shutdown()
 
 

@@ -39,8 +39,8 @@ class PoolMember:
 
     pool: Manager
 
-    def __init__(self, request: JobRequest, threads: int, broker: str | None) -> None:
-        self._request, self._threads, self._broker = request, threads, broker
+    def __init__(self, request: JobRequest, threads: int, most: int | None, broker: str | None) -> None:
+        self._request, self._threads, self._most, self._broker = request, threads, most, broker
         self._lock = threading.Lock()
         """Of joining and leaving; orders and answers have that of the stay."""
         self._stay: Stay | None = None
@@ -89,7 +89,7 @@ class PoolMember:
         done = self.pool.done
         left = (self._declared(done) or None) if done else self._request.units
         # Orders come before `join` returns, so the stay is there before it begins.
-        self._stay = stay = Stay(self.pool, self._threads)
+        self._stay = stay = Stay(self.pool, self._threads, self._most)
         try:
             request = replace(self._request, units=left).named()
             stay.begin(join(request, stay.obey, self.cancel, broker=self._broker))

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 
 class Stay:
-    """What the pool was told by the broker, and what it has answered; `threads` cores make a worker."""
+    """What the pool was told by the broker, and what it has answered; `threads` cores make a worker.
 
-    def __init__(self, pool: Manager, threads: int) -> None:
-        self._pool, self._threads = pool, threads
+    A pool of at most `most` workers leaves cores beyond that unused: a broker knows no such limit.
+    """
+
+    def __init__(self, pool: Manager, threads: int, most: int | None) -> None:
+        self._pool, self._threads, self._most = pool, threads, most
         self._lock = threading.Lock()
         self._order: Order | None = None
         self._may_use = 0
@@ -82,7 +85,8 @@ class Stay:
             self._membership.end(outcome)
 
     def _workers(self, cores: int) -> int:
-        return max(1, cores // self._threads) if cores else 0
+        workers = max(1, cores // self._threads) if cores else 0
+        return workers if self._most is None else min(workers, self._most)
 
     def _bind(self, order: Order) -> None:
         if order.cpus and self._may_use:
