@@ -26,7 +26,7 @@ def test_weight_times_time():
     handle(Registered("b", "class-2", weight=3.0), 2.0)
     handle(WeightChanged("b", 5.0), 4.0)
     handle(Finished("a"), 6.0)
-    document = cost.document(7.0)
+    document = cost.document(cost.account(7.0))
     assert cost.area == pytest.approx(2.0 * 5.0 + 3.0 * 2.0 + 5.0 * 3.0)
     assert document["so_far"] == pytest.approx(cost.area / 2)
     assert document["rate"] == pytest.approx(cost.area / 7.0)
@@ -36,9 +36,9 @@ def test_weight_times_time():
 def test_nothing_is_known_at_first():
     """There is no cost per job before the first job, and no bound before the first work."""
     _, cost, handle = watched()
-    assert cost.document(3.0) == {"so_far": None, "bound": None, "rate": 0.0, "jobs": 0}
+    assert cost.document(cost.account(3.0)) == {"so_far": None, "bound": None, "rate": 0.0, "jobs": 0}
     handle(Registered("a", "class-1"), 3.0)
-    assert cost.document(5.0)["bound"] is None
+    assert cost.document(cost.account(5.0))["bound"] is None
 
 
 def test_what_is_refused_does_not_count():
@@ -49,7 +49,7 @@ def test_what_is_refused_does_not_count():
     assert scheduler.refused
     handle(Finished("b"), 2.0)
     assert scheduler.refused
-    assert cost.document(4.0)["jobs"] == 1
+    assert cost.document(cost.account(4.0))["jobs"] == 1
     assert cost.area == pytest.approx(4.0)
 
 
@@ -59,9 +59,9 @@ def test_one_job_alone_attains_its_bound():
     handle(Registered("a", "class-2"), 0.0)
     handle(Confirmed("a", 4, 1), 0.0)
     handle(Finished("a"), 3.0)
-    assert cost.bound() == pytest.approx(cost.area, rel=1e-6)
+    assert cost.account(0.0).bound() == pytest.approx(cost.area, rel=1e-6)
     handle(CoresChanged(2), 8.0)
-    assert cost.bound() == pytest.approx(cost.area, rel=1e-6)
+    assert cost.account(0.0).bound() == pytest.approx(cost.area, rel=1e-6)
 
 
 @pytest.mark.parametrize("policy", ["wham", "equi", "greedy", "srpt"])
@@ -78,7 +78,7 @@ def test_a_bound_at_every_moment(policy, load):
     def handle(event, now):
         actions = inner(event, now)
         if cost.arrivals % 50 == 0 and cost.area:
-            ratios.append((cost.bound() or 0.0) / cost.area)
+            ratios.append((cost.account(0.0).bound() or 0.0) / cost.area)
         return actions
 
     VirtualMachine(scheduler, workload, handle=handle).departures(jobs._replace(weights=weights))
@@ -95,7 +95,7 @@ def test_many_weights():
         handle(Registered(f"{j}", "class-2", weight=1.0 + 0.01 * j), 2.0 * j)
         handle(Confirmed(f"{j}", 4, 1), 2.0 * j)
         handle(Finished(f"{j}"), 2.0 * j + 1.0)
-    assert 0.8 * cost.area < cost.bound() < cost.area
+    assert 0.8 * cost.area < cost.account(0.0).bound() < cost.area
 
 
 def test_work_done_before_does_not_count():
@@ -104,4 +104,4 @@ def test_work_done_before_does_not_count():
     handle(Registered("a", "class-2", cores=4, age=100.0, work_done=50.0), 0.0)
     handle(Finished("a"), 2.0)
     assert cost.area == pytest.approx(2.0 * 2.0)
-    assert cost.bound() == pytest.approx(cost.area, rel=1e-6)
+    assert cost.account(0.0).bound() == pytest.approx(cost.area, rel=1e-6)

@@ -27,7 +27,7 @@ def nap(seconds: float) -> float:
 
 def held(folder: Path, number: int) -> int:
     """Note that a unit has started, and wait until there is a file named `go`, or one of its own."""
-    (folder / f"started-{number}").touch()
+    (folder / f"started-{number}").write_text(str(os.getpid()))
     while not ((folder / "go").exists() or (folder / f"go-{number}").exists()):
         time.sleep(0.005)
     (folder / f"ended-{number}").touch()
@@ -113,3 +113,10 @@ class Sealed:
 
     def __reduce__(self):
         return unseal, (os.getpid(),)
+
+
+def interval(seconds: float) -> tuple[float, float]:
+    """When a unit was under way, by a clock that all processes share."""
+    start = time.monotonic()
+    time.sleep(seconds)
+    return start, time.monotonic()

@@ -52,7 +52,8 @@ class Broker:
     """Divides cores among clients that join and leave; `close` ends its thread.
 
     Without `cpus` cores are numbers only, and there may be more of them than the machine has. `handle` is
-    called in place of `scheduler.handle`, by a journal say; `on_change` after whatever changed something.
+    called in place of `scheduler.handle`, by a journal say; `on_change` after whatever changed something. The
+    `clock` passes `speed` of its units per second.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class Broker:
         cpus: CpuSets | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        speed: float = 1.0,
         handle: Callable[[Event, float], list[Action]] | None = None,
         on_change: Callable[[Event], None] | None = None,
     ) -> None:
         self.scheduler = scheduler
-        self._cpus, self._clock, self._on_change = cpus, clock, on_change
+        self._cpus, self._clock, self._speed, self._on_change = cpus, clock, speed, on_change
         self.cost = CostSoFar(scheduler)
         self._handle = self.cost.watching(handle or scheduler.handle)
         self._start = clock()
@@ -196,7 +198,7 @@ class Broker:
             with self._lock:
                 wake = self.scheduler.wake_at
                 if not self._closed and (wake is None or wake > self.now):
-                    self._lock.wait(None if wake is None else wake - self.now)
+                    self._lock.wait(None if wake is None else (wake - self.now) / self._speed)
                     continue
                 if self._closed:
                     return

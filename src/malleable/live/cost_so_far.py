@@ -11,12 +11,13 @@ cores while jobs were there. With W_i the work done and B the time with jobs, fo
 
 V* of `theory.relaxed` at the loads W_i/B. No division of the cores could have done this work for less, if
 speedups are as they are believed to be. Work on jobs of different weights is kept apart, as weights matter.
-The cost never falls, so what was a bound on it remains one: the highest one of those computed is shown.
+The cost never falls, so what was a bound on it remains one: it is computed now and then only.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from malleable.live.estimates import work_done
 from malleable.live.events import ClassChanged, Ended, Registered, WeightChanged
 from malleable.live.job_table import CLASS, WEIGHT
 from malleable.model import Workload
-from malleable.theory.relaxed import bound
+from malleable.theory.relaxed import whole_core_bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,11 +40,43 @@ if TYPE_CHECKING:
 MOST_KINDS = 32
 """Pairs of class and weight that are told apart; of further ones the next lower weight counts, if any."""
 EVERY = 1.0
-"""Time between two computations of the bound, which take about 10 ms each."""
+"""Seconds between two computations of the bound, at least; they take up to 1 % of the time."""
 LEAST = 1e-9
 """Work per core-time that is as good as none."""
 
 Kind = tuple[int, float]
+
+
+@dataclass(frozen=True)
+class Account:
+    """Cost, work and core-time up to a moment."""
+
+    now: float
+    area: float
+    """The cost so far: weight times time, of all jobs."""
+    arrivals: int
+    done: dict[Kind, float]
+    """Work done of each class at each weight."""
+    busy: float
+    """Time with jobs present."""
+    core_time: float
+    """Core-time that there was meanwhile."""
+    most: int
+    """The most cores that there were."""
+    workload: Workload
+
+    def bound(self) -> float | None:
+        """The least that the work done so far must have cost; None while there is none."""
+        if self.busy <= 0.0 or not self.done:
+            return None
+        workload = _of_work(self.workload, self.done, self.busy)
+        # Jobs that were never on more than one core used up to all of it, which rounding makes more than all.
+        mean_cores = max(self.core_time / self.busy, workload.total_load) * (1.0 + LEAST)
+        try:
+            least = whole_core_bound(workload, self.most, mean_cores)
+        except MalleableError:  # widths that do not fit on these cores, or numbers beyond range
+            return None
+        return least * workload.total_rate * self.busy
 
 
 class CostSoFar:
@@ -54,15 +87,11 @@ class CostSoFar:
         self._now = scheduler.now
         self.arrivals = 0
         self.area = 0.0
-        """The cost so far: weight times time, of all jobs."""
-        self.core_time = 0.0
-        """Core-time that there was while jobs were present."""
-        self._busy = 0.0
-        self._least = 0.0
+        self._core_time = self._busy = 0.0
+        self._least: float | None = None
         self._next_bound = 0.0
         self._weight = 0.0
         self._most = 1
-        """The most cores that there were with jobs present."""
         self._done: dict[Kind, float] = {}
         self._before: dict[str, float] = {}
         """Work that jobs had done before they were counted."""
@@ -80,35 +109,29 @@ class CostSoFar:
 
         return watched
 
-    def document(self, now: float) -> dict[str, Any]:
-        """Cost per job so far, the lower bound on it, and the time average of the sum of weights present."""
+    def account(self, now: float) -> Account:
+        """What is there to say now; it costs little, and is to be taken while no event happens."""
         self._pass_time(now)
-        if self._now >= self._next_bound:
-            self._next_bound = self._now + EVERY
-            self._least = max(self._least, self.bound() or 0.0)
-        jobs = self.arrivals
+        done = dict(self._done)
+        for kind, work in self._work_of(list(self._scheduler.table.row_of), now).items():
+            _add(done, kind, work)
+        workload = self._scheduler.beliefs.workload
+        return Account(now, self.area, self.arrivals, done, self._busy, self._core_time, self._most, workload)
+
+    def document(self, account: Account) -> dict[str, Any]:
+        """Cost per job so far, the lower bound on it, and the time average of the sum of weights present."""
+        started = time.monotonic()
+        if self._least is None or started >= self._next_bound:
+            self._least = account.bound()
+            ended = time.monotonic()
+            self._next_bound = ended + max(EVERY, 100.0 * (ended - started))
+        jobs = account.arrivals
         return {
-            "so_far": self.area / jobs if jobs else None,
-            "bound": self._least / jobs if self._least else None,
-            "rate": self.area / self._now if self._now > 0.0 else None,
+            "so_far": account.area / jobs if jobs else None,
+            "bound": None if self._least is None else self._least / jobs,
+            "rate": account.area / account.now if account.now > 0.0 else None,
             "jobs": jobs,
         }
-
-    def bound(self) -> float | None:
-        """The least that the work done so far must have cost; None while there is none."""
-        done = dict(self._done)
-        for kind, work in self._work_of(list(self._scheduler.table.row_of), self._now).items():
-            _add(done, kind, work)
-        if self._busy <= 0.0 or not done:
-            return None
-        workload = _of_work(self._scheduler.beliefs.workload, done, self._busy)
-        # Jobs that were never on more than one core used up to all of it, which rounding makes more than all.
-        mean_cores = max(self.core_time / self._busy, workload.total_load) * (1.0 + LEAST)
-        try:
-            found = bound(workload, self._most, mean_cores)
-        except MalleableError:  # widths that do not fit on these cores, or numbers beyond range
-            return None
-        return found.bound_integer * workload.total_rate * self._busy
 
     def _pass_time(self, now: float) -> None:
         """Add what the time until now costs."""
@@ -119,7 +142,7 @@ class CostSoFar:
             self.area += self._weight * passed
             self._busy += passed
             ledger = self._scheduler.ledger
-            self.core_time += max(ledger.cores, ledger.granted) * passed
+            self._core_time += max(ledger.cores, ledger.granted) * passed
             self._most = max(self._most, ledger.cores)
         self._now = now
 
@@ -161,7 +184,7 @@ def _add(done: dict[Kind, float], kind: Kind, work: float) -> None:
         done[kind] = done.get(kind, 0.0) + work
 
 
-def _of_work(workload: Workload, done: dict[Kind, float], time: float) -> Workload:
+def _of_work(workload: Workload, done: dict[Kind, float], busy: float) -> Workload:
     """The workload that brings so much work in so much time, one class per kind."""
     return Workload(
         workload.name,
@@ -169,7 +192,7 @@ def _of_work(workload: Workload, done: dict[Kind, float], time: float) -> Worklo
             replace(
                 workload.classes[i],
                 name=f"{i} at {weight}",
-                arrivals=Poisson(rate=max(work / time, LEAST) / workload.classes[i].size.mean),
+                arrivals=Poisson(rate=max(work / busy, LEAST) / workload.classes[i].size.mean),
                 holding_cost=weight,
             )
             for (i, weight), work in done.items()

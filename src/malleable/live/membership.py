@@ -93,7 +93,7 @@ def _remote(
     on_order: Callable[[Order], None],
     on_cancel: Callable[[], None] | None,
 ) -> Membership | None:
-    """A seat at the broker behind a socket, None if none answers; without a path, that of the user's folder."""
+    """A seat at the broker behind a socket (that of the user's runtime folder); None if none answers."""
     try:
         remote = importlib.import_module("malleable.live.remote")  # loads the client of WebSockets
     except ImportError:

@@ -238,6 +238,9 @@ class RemoteMembership:
                 await connection.send(json.dumps(self._unsent.popleft()))
             if self._over.is_set():
                 await connection.send(json.dumps({"kind": self._outcome, "job": self.job}))
+                with suppress(TimeoutError):  # the broker closes when it has noted it
+                    async with asyncio.timeout(LAST_WORDS_SECONDS):
+                        await connection.wait_closed()
                 await connection.close()
                 return
             self._news.clear()

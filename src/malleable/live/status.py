@@ -32,6 +32,7 @@ def status(
 ) -> dict[str, Any]:
     """The document; `extra` has what others know of some jobs, such as their kind and command."""
     found = broker.look(lambda scheduler: _seen(broker, scheduler))
+    found["cost"] = broker.cost.document(found["cost"])
     known = extra or {}
     for job in found["jobs"]:
         job |= {"kind": "client", "command": None, **known.get(job["id"], {})}
@@ -48,7 +49,7 @@ def _seen(broker: Broker, scheduler: Scheduler) -> dict[str, Any]:
         "price": scheduler.price,
         "problem": scheduler.problem,
         "granted": scheduler.ledger.granted,
-        "cost": broker.cost.document(now),
+        "cost": broker.cost.account(now),
         "ended": dict(scheduler.ended),
         "uptime": now,
         "classes": _classes(scheduler),

@@ -19,6 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
 from malleable.errors import OutputError
+from malleable.live.page import HEADERS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,15 +35,9 @@ SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 PRINTED = re.compile(r"/v1/jobs/[^/]*/log/?")
 """Paths that are only read, and yet need the token: what programs print is nobody else's business."""
 SAFETY_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (
-        b"content-security-policy",
-        b"default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'",
-    ),
+    (name.lower().encode(), value.encode()) for name, value in {**HEADERS, "X-Frame-Options": "DENY"}.items()
 ]
-"""The page loads nothing from elsewhere, and no other page shows it in a frame."""
+"""Of all answers: the page loads nothing from elsewhere, and no other page shows it in a frame."""
 
 
 class Access:
@@ -65,10 +60,10 @@ class Access:
                 await send({"type": "websocket.close", "code": 1008})
             return
         if refusal is None:
-            limited = _LimitedBody(receive)
-            try:
-                await self._app(scope, limited.receive, _with_headers(send))
-            except _TooLargeError:
+            limited = _LimitedBody(receive, _with_headers(send))
+            with suppress(_TooLargeError):
+                await self._app(scope, limited.receive, limited.send)
+            if limited.exceeded:
                 refusal = _TOO_LARGE
         if refusal is not None:
             status, error, hint = refusal
@@ -117,18 +112,26 @@ class _TooLargeError(Exception):
 
 
 class _LimitedBody:
-    """Counts what is received; too much is an error."""
+    """Counts what is received; too much is an error, and what the application makes of it is not sent."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
         self._left = MOST_BODY
+
+    @property
+    def exceeded(self) -> bool:
+        return self._left < 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._left -= len(message.get("body", b""))
-        if self._left < 0:
+        if self.exceeded:
             raise _TooLargeError
         return message
+
+    async def send(self, message: Message) -> None:
+        if not self.exceeded:
+            await self._send(message)
 
 
 def _with_headers(send: Send) -> Send:

@@ -12,19 +12,20 @@ from fastapi import FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.staticfiles import StaticFiles
 
 from malleable import __version__
 from malleable.errors import MalleableError
 from malleable.live.orders import RefusedError
+from malleable.live.page import FILES
 from malleable.live.server import documents as D  # noqa: N812 - D.Submission reads like what it is
 from malleable.live.server.service import Service, Stream, UnknownJobError
 from malleable.live.server.streams import Changes, file_stream
 from malleable.live.state.schema import StoreError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
+    from malleable.live.page import PageFile
     from malleable.live.server.session import Sessions
 
 MOST_LISTENERS = 100
@@ -48,8 +49,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def make_app(service: Service, sessions: Sessions, changes: Changes, page: Path | None = None) -> FastAPI:
-    """The application; `page` is the folder of the dashboard."""
+def make_app(service: Service, sessions: Sessions, changes: Changes) -> FastAPI:
+    """The application: what can be asked, the sessions of jobs, and the page."""
     app = FastAPI(
         title="malleable",
         version=__version__,
@@ -67,9 +68,13 @@ def make_app(service: Service, sessions: Sessions, changes: Changes, page: Path 
     async def session(websocket: WebSocket) -> None:
         await sessions.serve(websocket)
 
-    if page is not None:
-        app.mount("/", StaticFiles(directory=page, html=True), name="page")
+    for path, file in FILES.items():
+        app.add_api_route(path, _sender(file), include_in_schema=False)
     return app
+
+
+def _sender(file: PageFile) -> Callable[[], Response]:
+    return lambda: Response(file.text(), media_type=file.media_type)
 
 
 def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:

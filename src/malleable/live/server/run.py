@@ -75,7 +75,7 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
         news = _News()
         scheduler, cpus = _scheduler(settings)
         broker = stack.enter_context(closing(Broker(scheduler, cpus, on_change=news)))
-        programs = ProgramJobs(broker, store, state / "jobs", home / SOCKET)
+        programs = ProgramJobs(broker, store, state, home / SOCKET)
         stack.callback(programs.close)
         programs.recover()
         listeners.append(stack.enter_context(unix_listener(home / SOCKET)))

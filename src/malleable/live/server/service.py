@@ -72,7 +72,7 @@ class Service:
     def job(self, name: str) -> dict[str, Any]:
         """One job, present or a program that was ever submitted."""
         live: dict[str, Any] | None = next((job for job in self.status()["jobs"] if job["id"] == name), None)
-        stored = self._store.get(name)
+        stored = self._stored(name)
         if stored is not None:
             return _document(stored, live)
         if live is None:
@@ -87,7 +87,7 @@ class Service:
                 self.broker.tell(WeightChanged(name, weight))
             if job_class is not None:
                 self.broker.tell(ClassChanged(name, job_class))
-            stored = self._store.get(name)
+            stored = self._stored(name)
             if stored is not None:
                 request = stored.request
                 request = replace(
@@ -99,21 +99,21 @@ class Service:
     def cancel(self, name: str) -> None:
         """Ask a job to end."""
         self.job(name)
-        if self._store.get(name) is not None:
+        if self._stored(name) is not None:
             self.programs.cancel(name)
         else:
             self.broker.cancel(name)
 
     def output(self, name: str, stream: Stream) -> Path | None:
         """The file with what a program has printed; None where there is none yet."""
-        if self._store.get(name) is None:
+        if self._stored(name) is None:
             self.job(name)
             raise UnknownJobError(f"job {name!r:.60} is no program that was submitted, and has no log")
         return self.programs.output(name, stream)
 
     def is_present(self, name: str) -> bool:
         """Whether a program has not ended."""
-        stored = self._store.get(name)
+        stored = self._stored(name)
         return stored is not None and stored.state in PRESENT
 
     def change_machine(self, cores: int | None, policy: str | None) -> dict[str, Any]:
@@ -138,6 +138,11 @@ class Service:
         self.programs.drain()
         return self.machine()
 
+    def _stored(self, name: str) -> StoredJob | None:
+        """The program of that name, written as it was given out: `01` is not `1`."""
+        found = self._store.get(name)
+        return found if found is not None and found.job == name else None
+
     def _known_programs(self) -> dict[str, dict[str, Any]]:
         """What only the store knows of the jobs that are there; each is asked for once."""
         present = self.broker.look(lambda scheduler: list(scheduler.ledger.accounts))
@@ -148,7 +153,7 @@ class Service:
         return known
 
     def _kind_and_command(self, job: str) -> dict[str, Any]:
-        stored = self._store.get(job)
+        stored = self._stored(job)
         if stored is None:
             return {"kind": "client"}
         return {"kind": stored.request.form, "command": list(stored.request.command)}

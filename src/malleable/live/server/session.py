@@ -107,6 +107,7 @@ class Sessions:
             sending = asyncio.create_task(outbox.send_all(websocket))
             while not ended:
                 ended = await self._hear(websocket, seat)
+            await websocket.close()
         finally:
             if sending is not None:
                 sending.cancel()
@@ -123,6 +124,8 @@ class Sessions:
         if ticket:
             return await asyncio.to_thread(self._attach, str(request.get("job")), str(ticket), outbox)
         event = _registered(request, held)
+        if event.job.isdecimal():
+            raise RefusedError(f"{event.job!r} is the name of a program that was submitted", "choose another")
         await asyncio.to_thread(self._broker.join, event, outbox.put_order, outbox.put_cancel, cpus=held.cpus)
         if held.units_done > 0.0:
             with suppress(RefusedError):
