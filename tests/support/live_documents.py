@@ -37,7 +37,12 @@ class Machine:
         """A job that does at once what it is told."""
         self.sizes[job], self.done[job] = units, 0.0
 
+        seen = [0]
+
         def obey(order):
+            if order.number < seen[0]:  # overtaken by a later one
+                return
+            seen[0] = order.number
             self.broker.tell(Confirmed(job, order.cores, order.number))
 
         self.broker.join(Registered(job, job_class, units=units, **known), obey)
