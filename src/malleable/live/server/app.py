@@ -88,7 +88,7 @@ def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
         """Widths over time, coarser the longer ago."""
         return JSONResponse(service.history())
 
-    @app.get("/v1/events", response_class=EventStream, responses=_problems(429), tags=["state"])
+    @app.get("/v1/events", response_class=EventStream, responses=_problems_of_stream(429), tags=["state"])
     async def events() -> Response:
         """Server-sent events named `status`, each a status document, at most five per second."""
         if changes.listeners >= MOST_LISTENERS:
@@ -177,6 +177,12 @@ class LogStream(StreamingResponse):
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: PROBLEMS[code] for code in codes}
+
+
+def _problems_of_stream(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The same, of a route whose answers are no JSON otherwise."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {code: {"description": PROBLEMS[code]["description"], "content": content} for code in codes}
 
 
 def _problem(status: int, error: str, hint: str = "") -> JSONResponse:
