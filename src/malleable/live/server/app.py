@@ -137,7 +137,10 @@ def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
         return D.Asked(id=job)
 
     @app.get(
-        "/v1/jobs/{job}/log", response_class=LogStream, responses=_problems(401, 403, 404, 422), tags=["jobs"]
+        "/v1/jobs/{job}/log",
+        response_class=LogStream,
+        responses=_problems_of_stream(401, 403, 404, 422),
+        tags=["jobs"],
     )
     def log(
         job: str,

@@ -66,7 +66,8 @@ class Service:
         if ended:
             past = [s for s in self._store.jobs(most=ended + len(stored)) if s.state not in PRESENT]
             stored = {job.job: job for job in past[-ended:]} | stored
-        programs = [_document(job, live.pop(name, None)) for name, job in stored.items()]
+        in_order = sorted(stored.items(), key=lambda item: int(item[0]))
+        programs = [_document(job, live.pop(name, None)) for name, job in in_order]
         return [*programs, *live.values()]
 
     def job(self, name: str) -> dict[str, Any]:
