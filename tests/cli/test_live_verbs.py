@@ -14,7 +14,8 @@ import pytest
 
 from malleable.live.http_client import BrokerClient
 from support.broker_server import PATIENCE, eventually, serve_process, short_folder
-from support.cli_checks import assert_one_line
+from support.cli_checks import REFERENCE, assert_one_line
+from support.json_keys import keys
 from support.shell import malleable, shown_on_terminal
 
 VERBS = ["status", "status 1", "submit -- true", "logs 1", "logs -f 1", "cancel 1", "set --cores 1", "drain"]
@@ -129,6 +130,18 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     assert_one_line(run(broker, "logs", "none"), "none")
     ended = document(broker, "status", "--ended", "50")["jobs"]
     assert (job, "cancelled") in [(each["id"], each["state"]) for each in ended]
+
+
+def test_every_json_key_is_documented(broker):
+    """docs/reference/json.md has every key that the verbs of the broker write."""
+    job = document(broker, "submit", "--wait", "--size", "3", "--memory", "1M", "--", "true")["id"]
+    text = REFERENCE.read_text("utf-8")
+    (section,) = [part for part in text.split("\n## ") if part.startswith("malleable status ")]
+    for found in (document(broker, "status"), {"jobs": [document(broker, "status", job)]}):
+        for key in keys(found):
+            assert any(f"{before}{key}`" in section for before in "`."), key
+    for verb in ("submit", "cancel", "set", "drain"):
+        assert f"\n## malleable {verb} --json" in text
 
 
 def test_the_machine_is_changed(broker):
