@@ -77,6 +77,10 @@ class JobsPresent:
         """Units that a job has reported."""
         return self._units.get(job, (0.0, None))[0]
 
+    def units_in_all(self, job: str) -> float | None:
+        """Units that a job has, if it said so."""
+        return self._units.get(job, (0.0, None))[1]
+
     def progress(self, job: str, done: float, units: float | None, cores: int, now: float) -> bool:
         """A report of a job that uses so many cores; whether the believed speedups have changed."""
         row, i = self.table.row_of[job], self.class_of(job)
