@@ -42,7 +42,7 @@ class Host:
         cpus = CpuSets(set(range(self.cores)), all_threads=True)
         self.broker = Broker(Scheduler(None, self.cores, "equi", memory=self.memory), cpus)
         self.store = Store(self.folder)
-        self.programs = ProgramJobs(self.broker, self.store, self.folder / "jobs", self.folder / "socket")
+        self.programs = ProgramJobs(self.broker, self.store, self.folder, self.folder / "socket")
         self.programs.recover()
 
     def close(self):
@@ -282,8 +282,25 @@ def test_running_programs_are_counted_again(host):
     assert host.broker.cpus_of(third) == (0,)
     order = host.programs.attach(first, host.store.get(first).ticket, lambda _: None, lambda: None)
     assert (order.cores, order.cpus) == (1, (1,))
-    assert host.state(first) == "queued"  # until it says that it runs
+    wait_until(lambda: host.state(first) == "running", "its note")
     host.programs.tell(Confirmed(first, order.cores, order.number))
+
+
+def test_a_paused_program_keeps_its_memory(host):
+    """One that uses no core after a restart has started all the same: what does not fit beside it waits."""
+    host.broker.tell(CoresChanged(0))
+    paused, large = (host.programs.submit(ProgramRequest(("x",), "/", memory=60.0)) for _ in range(2))
+    host.close()
+    folder = host.job_folder(paused)
+    folder.prepare({})
+    assert folder.lock()
+    folder.mark_started()
+    folder.note_held(HeldCores(0, (), time.time(), ((1, 5.0),)))
+    host.open()
+    wait_until(lambda: host.account(large) is not None, "both")
+    assert host.account(paused) == (2, 2, 0)
+    assert host.account(large) == (0, 0, 0)
+    assert host.started == []
 
 
 def test_work_done_is_known_again(host):
@@ -334,11 +351,11 @@ def test_a_disk_that_is_full_for_a_while(host, monkeypatch):
     prepare, end = JobFolder.prepare, host.store.mark_ended
 
     def full(usual):
-        def write(*arguments):
+        def write(*arguments, **options):
             if refuse.is_set():
                 host.refused = True
                 raise program_processes.StoreError("the disk is full")
-            return usual(*arguments)
+            return usual(*arguments, **options)
 
         return write
 

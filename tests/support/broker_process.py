@@ -26,18 +26,26 @@ import sys
 from malleable.live import program_jobs
 from malleable.live.server.run import Settings, serve
 program_jobs.SETTLE_SECONDS = 0.1
-settings = Settings(int(sys.argv[1]), sys.argv[2], bind=sys.argv[3] == "bound")
-serve(settings, lambda _: print("ready", flush=True))
+serve(Settings(int(sys.argv[1]), sys.argv[2], bind=False), lambda _: print("ready", flush=True))
 """
 ENDED = ("finished", "failed", "cancelled", "lost")
 
 
-class BrokerProcess:
-    """A broker with folders of its own. Leaving the `with` ends it, all supervisors and their programs."""
+class BrokerError(AssertionError):
+    """The broker answered with an error: its status, and what it said."""
 
-    def __init__(self, folder: Path, cores: int = 2, *, policy: str = "equi", bound: bool = False) -> None:
-        self.home, self.state = folder / "home", folder / "state"
-        self._arguments = [str(cores), policy, "bound" if bound else "free"]
+
+class BrokerProcess:
+    """A broker with folders of its own, whose cores are numbers only: there may be more than the machine has.
+
+    Leaving the `with` ends it, all supervisors and their programs.
+    """
+
+    def __init__(
+        self, folder: Path, cores: int = 2, *, policy: str = "equi", state: Path | None = None
+    ) -> None:
+        self.home, self.state = folder / "home", state or folder / "state"
+        self._arguments = [str(cores), policy]
         self._environment = {
             **environment(), "MALLEABLE_HOME": str(self.home), "MALLEABLE_STATE": str(self.state),
         }  # fmt: skip
@@ -81,7 +89,8 @@ class BrokerProcess:
             said = answer.read().decode()
         finally:
             connection.close()
-        assert answer.status < 300, said
+        if answer.status >= 300:
+            raise BrokerError(answer.status, said)
         return dict(json.loads(said))
 
     def submit(self, *command: str, folder: Path | str = "/", **known: Any) -> str:

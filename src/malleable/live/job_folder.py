@@ -61,9 +61,12 @@ class HeldCores(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """How a program ended; without an exit code it was not started. Times are of the system's clock."""
+    """How a program ended; without an exit code it was not started, or is lost, which only a broker says.
 
-    outcome: Literal["finished", "failed", "cancelled"]
+    Times are of the system's clock.
+    """
+
+    outcome: Literal["finished", "failed", "cancelled", "lost"]
     exit_code: int | None = None
     started: float | None = None
     ended: float | None = None

@@ -49,7 +49,7 @@ class JobsPresent:
     def add(self, event: Registered, class_index: int, cores: int, now: float) -> None:
         """A new job; `cores` are those that it uses already and may go on using."""
         cost = float(self.beliefs.workload.holding_costs[class_index])
-        before = float(event.cores > 0)
+        before = float(event.cores > 0 or event.started)
         self.table.add(
             event.job,
             {

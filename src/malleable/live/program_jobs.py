@@ -1,6 +1,6 @@
 """The broker's side of submitted programs: they wait, are started once, outlive the broker, and end once.
 
-    programs = ProgramJobs(broker, Store(folder), folder / "jobs", socket_path)
+    programs = ProgramJobs(broker, Store(folder), folder, socket_path)
     programs.recover()                        # what an earlier broker left
     job = programs.submit(ProgramRequest(("make",), "/home/me/project"))
 
@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from malleable.live.events import Cancelled, Confirmed, Ended, Progressed, Tick
-from malleable.live.job_folder import HeldCores, JobFolder
+from malleable.live.job_folder import HeldCores, JobFolder, Result
 from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
 from malleable.live.program_processes import ProgramProcesses
@@ -197,7 +197,7 @@ class ProgramJobs:
             try:
                 self._join(run, run.folder.held())
             except RefusedError as error:  # the workload or the memory is another than when it was accepted
-                self._processes.end(run, "failed", reason=error.sentence)
+                self._processes.end(run, Result("failed", reason=error.sentence))
         self._processes.adopt(run)
         self._processes.loop.soon(self._join_next, waiting)
 
@@ -212,7 +212,7 @@ class ProgramJobs:
             self._runs.pop(run.job, None)
 
     def _job_folder(self, job: str) -> JobFolder:
-        return JobFolder(self._folder / job)
+        return JobFolder(self._folder / "jobs" / job)
 
     def _join(self, run: ProgramRun, held: HeldCores) -> None:
         event = run.registered(self._broker.scheduler.beliefs.workload, held)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from malleable.live.events import KINDS, Confirmed
-from malleable.live.job_folder import ProcessName
+from malleable.live.job_folder import ProcessName, Result
 from malleable.live.loop_thread import LoopThread
 from malleable.live.orders import RefusedError
 from malleable.live.program_run import condition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from malleable.live.broker import Broker
     from malleable.live.program_run import ProgramRun
-    from malleable.live.state.store import Outcome, Store
+    from malleable.live.state.store import Store
 
 LOGGER = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
@@ -99,6 +99,8 @@ class ProgramProcesses:
         found = None if run.gone else run.folder.supervisor()
         if found is not None and found != run.supervisor:
             self._watch(run, found)
+            if run.running:
+                self._note_running(run)
 
     def _watch(self, run: ProgramRun, name: ProcessName) -> None:
         run.supervisor = name
@@ -119,11 +121,12 @@ class ProgramProcesses:
         """A supervisor has ended before it has started its program."""
         run.on_order = run.on_cancel = None
         if run.cancel_asked:
-            self.end(run, "cancelled")
+            self.end(run, Result("cancelled"))
             return
         run.attempts += code != NOT_NEEDED
         if run.attempts >= MOST_ATTEMPTS:
-            self.end(run, "failed", reason=f"its supervisor ended with {code}: {log_end(run.folder)}")
+            reason = f"its supervisor ended with {code}: {log_end(run.folder)}"
+            self.end(run, Result("failed", reason=reason))
             return
         self.loop.later(RETRY_SECONDS, self._carry_out_order, run)
 
@@ -135,10 +138,11 @@ class ProgramProcesses:
         elif run.supervisor is not None:
             ask_to_end(run.supervisor)
         elif not run.running:
-            self.end(run, "cancelled")
+            self.end(run, Result("cancelled"))
 
     def _note_running(self, run: ProgramRun) -> None:
-        if run.supervisor is not None and not run.gone:
+        known = run.stored.pid, run.stored.start_time, run.stored.boot
+        if run.supervisor is not None and not run.gone and known != run.supervisor:
             with suppress(StoreError):  # the folder says it too
                 self._store.mark_started(run.job, *run.supervisor)
 
@@ -147,27 +151,21 @@ class ProgramProcesses:
         found = "supervised" if run.gone else condition(run.folder)
         result = run.folder.result()
         if result is not None and not run.gone:
-            self.end(run, result.outcome, result.exit_code, result.ended, result.reason)
+            self.end(run, result)
         elif found == "lost":
             end_leftovers(run.folder)
-            self.end(run, "lost", reason="its supervisor was killed")
+            self.end(run, Result("lost", reason="its supervisor was killed"))
 
-    def end(
-        self,
-        run: ProgramRun,
-        outcome: Outcome,
-        code: int | None = None,
-        ended: float | None = None,
-        reason: str = "",
-    ) -> None:
+    def end(self, run: ProgramRun, result: Result) -> None:
         """A program has ended: its cores are free at once, and it is noted as soon as the disk allows."""
         with suppress(RefusedError):  # it may have said so itself
-            self._broker.tell(KINDS[outcome].from_parameters({"job": run.job}))
+            self._broker.tell(KINDS[result.outcome].from_parameters({"job": run.job}))
+        times = {"started": result.started, "ended": result.ended}
         try:
-            self._store.mark_ended(run.job, outcome, code, ended, reason)
+            self._store.mark_ended(run.job, result.outcome, result.exit_code, **times, reason=result.reason)
         except StoreError as error:
             LOGGER.warning("cannot note the end of program %s yet: %s", run.job, error)
-            self.loop.later(RETRY_SECONDS, self.end, run, outcome, code, ended, reason)
+            self.loop.later(RETRY_SECONDS, self.end, run, result)
             return
         run.gone = True
         self._on_gone(run)

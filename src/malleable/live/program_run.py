@@ -47,6 +47,7 @@ class ProgramRun:
             self.job,
             cores=held.cores,
             age=max(0.0, now - self.stored.submitted),
+            started=self.running,
             work_done=_work_done(workload, str(request.job_class), held.history(now)),
         )
 

@@ -62,7 +62,7 @@ def supervise(folder: JobFolder, connect: Connect) -> int:
         ending = Ending("failed", CANNOT_START)
     if ending is None:
         return NOT_NEEDED
-    _end(folder, seat, Result(*ending, client.started_at, time.time(), reason))
+    _end(folder, seat, ending, Result(*ending, client.started_at, time.time(), reason))
     return 0
 
 
@@ -104,20 +104,17 @@ def _watch_broker(path: str, client: ProgramClient) -> None:
         time.sleep(PROBE_SECONDS)
 
 
-def _end(folder: JobFolder, seat: Membership, result: Result) -> None:
+def _end(folder: JobFolder, seat: Membership, ending: Ending, result: Result) -> None:
     """Write the result down, then tell the broker; on a full disk its cores must not wait for that."""
-    told = False
     while True:
         try:
             folder.write_result(result)
         except OSError:
-            if not told:
-                seat.end(result.outcome)
-                told = True
+            seat.end(ending.outcome)
             time.sleep(RETRY_SECONDS)
         else:
-            break
-    seat.end(result.outcome)
+            seat.end(ending.outcome)
+            return
 
 
 def _complain(folder: JobFolder, reason: str) -> None:

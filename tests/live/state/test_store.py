@@ -51,9 +51,10 @@ def test_the_life_of_a_program(store):
     assert (found.state, found.pid, found.start_time, found.boot) == ("running", 123, 456, "boot")
     store.mark_cancel_asked(job.job)
     assert store.get(job.job).cancel_asked is True
-    store.mark_ended(job.job, "cancelled", -15, 99.0, "asked")
+    store.mark_ended(job.job, "cancelled", -15, started=98.0, ended=99.0, reason="asked")
     found = store.get(job.job)
-    assert (found.state, found.exit_code, found.ended, found.reason) == ("cancelled", -15, 99.0, "asked")
+    assert (found.state, found.exit_code, found.reason) == ("cancelled", -15, "asked")
+    assert (found.started, found.ended) == (98.0, 99.0)
 
 
 def test_a_program_ends_once(store):

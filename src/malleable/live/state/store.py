@@ -136,14 +136,16 @@ class Store:
         job: str,
         outcome: Outcome,
         exit_code: int | None = None,
+        *,
+        started: float | None = None,
         ended: float | None = None,
         reason: str = "",
     ) -> None:
         """A program has ended; only the first of several endings counts."""
         self._writer.write(
-            "UPDATE jobs SET state=?, exit_code=?, ended=?, reason=?"
+            "UPDATE jobs SET state=?, exit_code=?, started=coalesce(?, started), ended=?, reason=?"
             " WHERE id=? AND state IN ('queued', 'running')",
-            (outcome, exit_code, time.time() if ended is None else ended, reason, _number(job)),
+            (outcome, exit_code, started, time.time() if ended is None else ended, reason, _number(job)),
         )
 
     def change(self, job: str, request: ProgramRequest) -> None:
