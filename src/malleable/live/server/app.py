@@ -78,10 +78,12 @@ def _sender(file: PageFile) -> Callable[[], Response]:
 
 
 def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
-    @app.get("/v1/status", responses={200: {"model": D.StatusDocument}}, tags=["state"])
-    def status() -> JSONResponse:
-        """What the broker does right now: cores, price, and every job that is there."""
-        return JSONResponse(service.status())
+    @app.get("/v1/status", responses={200: {"model": D.StatusDocument}, **_problems(422)}, tags=["state"])
+    def status(
+        most: Annotated[int | None, Query(ge=0, description="Jobs to list, those with cores first.")] = None,
+    ) -> JSONResponse:
+        """What the broker does right now: cores, price, and the jobs that are there."""
+        return JSONResponse(service.status(most))
 
     @app.get("/v1/history", responses=_problems(), tags=["state"])
     def history() -> JSONResponse:

@@ -105,6 +105,8 @@ class StatusDocument(BaseModel):
     draining: bool
     problem: str = Field(description="Why the policy cannot decide; cores are divided equally then.")
     granted: int
+    present: int = Field(description="Jobs that are there, whether listed or not.")
+    waiting: int = Field(description="Jobs without a core.")
     cost: dict[str, float | None]
     ended: dict[str, int]
     classes: list[dict[str, Any]]
