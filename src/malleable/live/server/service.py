@@ -50,7 +50,7 @@ class Service:
         }
         for job in document["jobs"]:
             job.update(known[job["id"]])
-        self._known = known
+        self._known = known if len(self._known) > 2 * document["present"] + 1000 else self._known | known
         return document
 
     def record(self) -> dict[str, Any]:
