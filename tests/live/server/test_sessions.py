@@ -20,7 +20,7 @@ from malleable.live.orders import Held, RefusedError
 from support.broker_server import BrokerThread, alive, broker_thread, eventually, serve_process, short_folder
 
 CLIENT = """\
-import os, sys, threading
+import os, sys, threading, time
 from malleable.live.membership import JobRequest
 from malleable.live.remote import connect
 seat, ready = None, threading.Event()
@@ -30,10 +30,11 @@ def obey(order):
     print(order.cores, flush=True)
 seat = connect(sys.argv[1], JobRequest("class-1", job=sys.argv[2]), obey)
 ready.set()
-if "fork" in sys.argv and os.fork() == 0:
-    print("child", os.getpid(), flush=True)
-    threading.Event().wait(60)
-threading.Event().wait()
+child = os.fork() if "fork" in sys.argv else None
+if child:
+    print("child", child, flush=True)
+time.sleep(60)
+os._exit(0)
 """
 
 
