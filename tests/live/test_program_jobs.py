@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -379,14 +380,16 @@ def test_a_disk_that_is_full_for_a_while(host, monkeypatch):
 @pytest.mark.slow
 def test_ten_thousand_queued_programs(host):
     """They are accepted and held, by this broker and by the next one, which starts none but the first."""
-    host.running(ProgramRequest(("x",), "/", job_class="held", memory=100.0))
-    for _ in range(10_000):
-        host.programs.submit(ProgramRequest(("x",), "/", memory=1.0))
+    host.running(ProgramRequest(("x",), "/", memory=100.0))
+    request = ProgramRequest(("x",), "/", memory=1.0)
+    with ThreadPoolExecutor(8) as threads:  # who waits for the disk at the same time waits once
+        names = set(threads.map(lambda _: host.programs.submit(request), range(10_000)))
+    assert len(names) == 10_000
     assert host.programs.present == 10_001
     host.close()
     assert len(host.started) == 1
     host.open()
-    wait_until(lambda: len(host.broker.state()["jobs"]) == 10_001, "all of them", 300.0)
+    wait_until(lambda: host.broker.look(lambda scheduler: len(scheduler.table)) == 10_001, "all", 300.0)
     assert host.store.counts() == {"queued": 10_000, "running": 1}
 
 
