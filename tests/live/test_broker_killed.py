@@ -8,8 +8,7 @@ import sys
 import threading
 import time
 from http.client import HTTPException
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -17,6 +16,9 @@ from malleable.live.job_folder import HeldCores, JobFolder
 from malleable.live.state import Store
 from support.broker_process import ENDED, BrokerProcess
 from support.living import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
 PROGRAM = 'echo "begun $1" >> "$2/$1.runs"; echo "out $1"; echo "err $1" >&2; sleep "$3"; exit $4'

@@ -231,13 +231,30 @@ def test_a_supervisor_that_is_killed(host):
     job, _ = host.running()
     folder = host.job_folder(job)
     folder.mark_started()
-    left = subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], start_new_session=True)
-    folder.note_program(left.pid)
+    told = {**os.environ, "MALLEABLE_PROGRESS": str(folder.path / "progress")}
+    first, second = (
+        subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], start_new_session=True, env=env)
+        for env in (None, told)
+    )
+    folder.note_program(first.pid)
     os.kill(host.pids[0], signal.SIGKILL)
     wait_until(lambda: host.state(job) == "lost", "the end")
-    assert left.wait(20) == -signal.SIGKILL
+    assert first.wait(20) != 0
+    assert second.wait(20) != 0
     assert host.account(job) is None
     assert host.store.get(job).exit_code is None
+
+
+def test_what_a_dead_supervisor_noted_is_not_believed(host):
+    """One that died before it started its program holds nothing, whatever it was about to hold."""
+    host.broker.tell(CoresChanged(0))
+    job = host.programs.submit(REQUEST)
+    host.close()
+    host.job_folder(job).prepare({})
+    host.job_folder(job).note_held(HeldCores(2, (0, 1)))
+    host.open()
+    wait_until(lambda: host.started == [job], "the supervisor")
+    assert host.account(job) == (2, 2, 0)
 
 
 def test_draining(host):
