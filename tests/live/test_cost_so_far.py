@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,9 @@ from malleable.live.backends.virtual import VirtualMachine
 from malleable.live.cost_so_far import CostSoFar
 from malleable.live.events import Confirmed, CoresChanged, Finished, Registered, WeightChanged
 from malleable.live.scheduler import Scheduler
-from malleable.model import paper_workload
+from malleable.model import Workload, paper_workload
 from malleable.sources import Chunk, Drawn
+from malleable.speedups.power import Power
 
 
 def watched(cores=4, policy="equi"):
@@ -98,10 +101,32 @@ def test_many_weights():
     assert 0.8 * cost.area < cost.account(0.0).bound() < cost.area
 
 
-def test_work_done_before_does_not_count():
+def test_life_before_does_not_count():
     """A job that is counted again after a restart brings neither the work nor the cost of its life before."""
     _, cost, handle = watched(4)
     handle(Registered("a", "class-2", cores=4, age=100.0, work_done=50.0), 0.0)
     handle(Finished("a"), 2.0)
     assert cost.area == pytest.approx(2.0 * 2.0)
     assert cost.account(0.0).bound() == pytest.approx(cost.area, rel=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [0.1, 0.95])
+def test_a_bound_though_beliefs_are_wrong_and_change(exponent):
+    """Jobs whose true speedup is another, from which the scheduler learns: the bound stays below the cost."""
+    workload = paper_workload().at(8, 0.3)
+    true = Workload("true", tuple(replace(c, speedup=Power(exponent)) for c in workload.classes))
+    jobs = Chunk(*(part[:60] for part in Drawn(7).stream(workload).take()[:3]))
+    scheduler = Scheduler(workload, 8, "wham")
+    cost = CostSoFar(scheduler)
+    ratios, inner = [], cost.watching(scheduler.handle)
+
+    def handle(event, now):
+        actions = inner(event, now)
+        if isinstance(event, Finished):
+            ratios.append(cost.account(now).bound() / cost.area)
+        return actions
+
+    VirtualMachine(scheduler, true, handle=handle, report=0.01, unit=0.002).departures(jobs)
+    assert scheduler.beliefs.learner(0) is not None
+    assert len(ratios) == 60
+    assert max(ratios) <= 1.0 + 1e-6

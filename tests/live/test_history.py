@@ -16,7 +16,10 @@ from malleable.live.history import MOST_ENDED, MOST_JOBS, MOST_STEPS, History, T
 def document(cores, jobs, *, price=None, cost=None):
     """A status document with what a history reads of it: (id, class, granted) of each job."""
     rows = [{"id": i, "class": c, "granted": g, "progress": None} for i, c, g in jobs]
-    return {"cores": cores, "price": price, "jobs": rows, "cost": {"so_far": cost, "bound": None}}
+    return {
+        "cores": cores, "price": price, "jobs": rows, "cost": {"so_far": cost, "bound": None},
+        "present": len(rows), "waiting": sum(row["granted"] == 0 for row in rows),
+    }  # fmt: skip
 
 
 def area(times, values, end):

@@ -15,7 +15,7 @@ from malleable.model import paper_workload
 
 KEYS = {
     *("cores", "policy", "price", "time", "draining", "problem", "granted", "cost", "ended", "classes"),
-    *("jobs", "uptime"),
+    *("jobs", "uptime", "present", "waiting"),
 }
 JOB_KEYS = {
     *("id", "class", "state", "granted", "in_use", "target", "progress", "weight", "age", "remaining"),
@@ -98,6 +98,22 @@ def test_queued_running_paused(broker):
     for job in "abcde":
         broker.tell(Finished(job))
     assert status(broker)["ended"]["finished"] == 5
+
+
+def test_a_long_queue_is_cut(broker):
+    """Of many jobs those with cores are listed, then those that came first, and all are counted."""
+    for number in range(20):
+        join(broker, f"{number}", size=20.0 - number)
+    found, short = status(broker), status(broker, most=6)
+    assert (found["present"], found["waiting"]) == (short["present"], short["waiting"]) == (20, 16)
+    assert len(found["jobs"]) == 20
+    running = {job["id"] for job in found["jobs"] if job["granted"]}
+    assert len(running) == 4
+    listed = [job["id"] for job in short["jobs"]]
+    assert len(listed) == 6
+    assert running <= set(listed)
+    assert listed == sorted(listed, key=int)
+    assert set(listed) - running == set([job["id"] for job in found["jobs"] if not job["granted"]][:2])
 
 
 def test_learned_speedups_have_points(broker, clock):

@@ -37,7 +37,12 @@ class Machine:
         """A job that does at once what it is told."""
         self.sizes[job], self.done[job] = units, 0.0
 
+        seen = [0]
+
         def obey(order):
+            if order.number < seen[0]:  # overtaken by a later one
+                return
+            seen[0] = order.number
             self.broker.tell(Confirmed(job, order.cores, order.number))
 
         self.broker.join(Registered(job, job_class, units=units, **known), obey)
@@ -53,7 +58,7 @@ class Machine:
                 self.broker.tell(Progressed(job, self.done[job]))
                 if self.done[job] >= self.sizes[job]:
                     self.broker.tell(Finished(job))
-            if round(self.now / self.step) % 5 == 0:
+            if round(self.now / self.step) % 3 == 0:
                 self.history.record(START + self.now, self.status())
 
     def status(self):
@@ -67,8 +72,8 @@ class Machine:
 
 def busy_machine(jobs: int, cores: int = 32, classes=("sweep", "build", "etl"), seed: int = 1) -> Machine:
     """A machine on which many jobs came and went, with so many of them there now."""
-    rng, made = random.Random(seed), Machine(cores)
-    for j in range(12):
+    rng, made = random.Random(seed), Machine(cores, step=2.5)
+    for j in range(10):
         made.join(f"early-{j}", rng.choice(classes), units=rng.uniform(50, 600))
         made.run(rng.randint(5, 40))
     made.run(40)

@@ -26,8 +26,9 @@ def nap(seconds: float) -> float:
 
 
 def held(folder: Path, number: int) -> int:
-    """Note that a unit has started, and wait until there is a file named `go`, or one of its own."""
-    (folder / f"started-{number}").write_text(str(os.getpid()))
+    """Note that a unit has started, and where; wait until there is a file named `go`, or one of its own."""
+    (folder / f"pid-of-{number}").write_text(str(os.getpid()))
+    (folder / f"started-{number}").touch()
     while not ((folder / "go").exists() or (folder / f"go-{number}").exists()):
         time.sleep(0.005)
     (folder / f"ended-{number}").touch()

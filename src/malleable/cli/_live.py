@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import re
 import threading
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
@@ -76,6 +76,15 @@ def attentively(items: Iterable[Item]) -> Iterator[Item]:
         if kind == "end":
             return
         yield value
+
+
+def write_bytes(stream: TextIO, block: bytes) -> None:
+    """Write what a program has printed as it is, where the stream takes bytes."""
+    if hasattr(stream, "buffer"):
+        stream.buffer.write(block)
+    else:
+        stream.write(block.decode("utf-8", "replace"))
+    stream.flush()
 
 
 def job_table(status: dict[str, Any], jobs: list[dict[str, Any]]) -> Table:

@@ -15,6 +15,8 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Accept and start no program from now on; what runs goes on to its end."""
+    from malleable.errors import ExecutionError
+
     with broker() as client:
         found = client.drain()
         if wait:
@@ -22,6 +24,8 @@ def command(
                 running = [j for j in status["jobs"] if j["kind"] != "client" and j["state"] != "queued"]
                 if not running:
                     break
+            else:
+                raise ExecutionError("the broker has ended", "programs that run go on")
     if as_json:
         print_json(found)
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from malleable.cli._live import JobArgument, attentively, broker
+from malleable.cli._live import JobArgument, attentively, broker, write_bytes
 
 
 def command(
@@ -21,18 +21,9 @@ def command(
         client.job(job)
         if not follow:
             for block in client.log(job, stream):
-                _write(block)
+                write_bytes(sys.stdout, block)
             return
     from malleable.live.following import follow as following
 
     for block in attentively(following(job, stream)):
-        _write(block)
-
-
-def _write(block: bytes) -> None:
-    """Bytes as they are, where stdout takes them."""
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(block)
-    else:
-        sys.stdout.write(block.decode("utf-8", "replace"))
-    sys.stdout.flush()
+        write_bytes(sys.stdout, block)

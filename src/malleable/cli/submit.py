@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from malleable.cli import _signals
-from malleable.cli._live import LOOK_SECONDS, broker, bytes_of
+from malleable.cli._live import LOOK_SECONDS, broker, bytes_of, write_bytes
 from malleable.cli._shared import JsonOption, number, print_json, say
 
 
@@ -80,8 +80,7 @@ def _wait(job: str, *, quiet: bool) -> None:
     def show(name: Any, stream: Any) -> None:
         for block in follow(job, name):
             if not quiet:
-                stream.buffer.write(block)
-                stream.flush()
+                write_bytes(stream, block)
 
     _signals.worth_waiting()
     outputs = {"out": sys.stdout, "err": sys.stderr}

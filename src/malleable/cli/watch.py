@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from malleable.cli._live import attentively, broker, job_table
-from malleable.cli._shared import console
+from malleable.cli._shared import console, say
 
 
 def command() -> None:
@@ -21,3 +21,4 @@ def command() -> None:
                 picture.update(job_table(status, status["jobs"]), refresh=True)
         except KeyboardInterrupt:
             return
+    say("the broker has ended")

@@ -3,15 +3,16 @@
 A job costs its weight for every unit of time that it is there, so the cost so far is the area under the sum
 of the weights of the jobs present, and the cost per job is that area over the number of jobs that came.
 
-The bound is for the work that was done, whatever the jobs that are to come. A unit of work of class i on k
-cores costs c_i/s_i(k) and takes k/s_i(k) of core-time, and there was no more core-time than that of the n
-cores while jobs were there. With W_i the work done and B the time with jobs, for every price l ≥ 0
+The bound is for the work that was done, whatever is still to come. Let jobs of class i have spent the time
+H_i(k) on k cores each, and so have done the work W_i = Σ_k H_i(k)·s_i(k). A unit of it on k cores costs
+c_i/s_i(k) and takes k/s_i(k) of core-time, and there was no more core-time than that of the n cores in the
+time B with jobs present. So for every price l ≥ 0
 
     cost so far ≥ Σ_i W_i φ_i(l) − l·n·B,      φ_i(l) = min over whole k of (c_i + l·k)/s_i(k):
 
-V* of `theory.relaxed` at the loads W_i/B. No division of the cores could have done this work for less, if
-speedups are as they are believed to be. Work on jobs of different weights is kept apart, as weights matter.
-The cost never falls, so what was a bound on it remains one: it is computed now and then only.
+V* of `theory.relaxed` at the loads W_i/B. No division of the cores could have done this work for less. The
+inequality holds at every moment and for any speedups; how much work was done is as they are believed to be.
+Time on jobs of different weights is kept apart, as weights matter.
 """
 
 from __future__ import annotations
@@ -20,11 +21,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from malleable.arrivals.poisson import Poisson
 from malleable.errors import MalleableError
-from malleable.live.estimates import work_done
 from malleable.live.events import ClassChanged, Ended, Registered, WeightChanged
 from malleable.live.job_table import CLASS, WEIGHT
 from malleable.model import Workload
@@ -39,24 +37,27 @@ if TYPE_CHECKING:
 
 MOST_KINDS = 32
 """Pairs of class and weight that are told apart; of further ones the next lower weight counts, if any."""
+MOST_WIDTHS = 4096
+"""Pairs of kind and width whose time is kept; that of further ones is left out, which lowers the bound."""
 EVERY = 1.0
 """Seconds between two computations of the bound, at least; they take up to 1 % of the time."""
 LEAST = 1e-9
 """Work per core-time that is as good as none."""
 
 Kind = tuple[int, float]
+"""Class and weight."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Cost, work and core-time up to a moment."""
+    """Cost, time at widths, and core-time up to a moment."""
 
     now: float
     area: float
     """The cost so far: weight times time, of all jobs."""
     arrivals: int
-    done: dict[Kind, float]
-    """Work done of each class at each weight."""
+    spent: dict[tuple[Kind, int], float]
+    """Time that jobs of each kind spent on so many cores."""
     busy: float
     """Time with jobs present."""
     core_time: float
@@ -67,9 +68,9 @@ class Account:
 
     def bound(self) -> float | None:
         """The least that the work done so far must have cost; None while there is none."""
-        if self.busy <= 0.0 or not self.done:
+        if self.busy <= 0.0 or not self.spent:
             return None
-        workload = _of_work(self.workload, self.done, self.busy)
+        workload = self._as_workload()
         # Jobs that were never on more than one core used up to all of it, which rounding makes more than all.
         mean_cores = max(self.core_time / self.busy, workload.total_load) * (1.0 + LEAST)
         try:
@@ -78,9 +79,24 @@ class Account:
             return None
         return least * workload.total_rate * self.busy
 
+    def _as_workload(self) -> Workload:
+        """The workload that brings the work done in the time with jobs, one class per kind."""
+        done: dict[Kind, float] = {}
+        for (kind, cores), spent in self.spent.items():
+            speed = float(self.workload.speedups[kind[0]](cores))
+            done[kind] = done.get(kind, 0.0) + speed * spent
+        classes = []
+        for (i, weight), work in done.items():
+            described = self.workload.classes[i]
+            arrivals = Poisson(rate=max(work / self.busy, LEAST) / described.size.mean)
+            classes.append(
+                replace(described, name=f"{i} at {weight}", arrivals=arrivals, holding_cost=weight)
+            )
+        return Workload(self.workload.name, tuple(classes))
+
 
 class CostSoFar:
-    """Watches the events of a scheduler, and keeps account of cost, work and core-time."""
+    """Watches the events of a scheduler, and keeps account of cost, time at widths, and core-time."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -92,19 +108,19 @@ class CostSoFar:
         self._next_bound = 0.0
         self._weight = 0.0
         self._most = 1
-        self._done: dict[Kind, float] = {}
-        self._before: dict[str, float] = {}
-        """Work that jobs had done before they were counted."""
+        self._spent: dict[tuple[Kind, int], float] = {}
+        self._kinds: set[Kind] = set()
+        self._since: dict[str, tuple[Kind, int, float]] = {}
+        """Kind and width of each job that uses cores, and since when."""
 
     def watching(self, handle: Callable[[Event, float], list[Action]]) -> Callable[..., list[Action]]:
         """`handle`, with account kept of what it is told."""
 
         def watched(event: Event, now: float) -> list[Action]:
-            leaving = self._work_of([event.job], now) if isinstance(event, Ended) else {}
             self._pass_time(now)
             actions = handle(event, now)
             if not self._scheduler.refused:
-                self._note(event, leaving)
+                self._note(event)
             return actions
 
         return watched
@@ -112,14 +128,19 @@ class CostSoFar:
     def account(self, now: float) -> Account:
         """What is there to say now; it costs little, and is to be taken while no event happens."""
         self._pass_time(now)
-        done = dict(self._done)
-        for kind, work in self._work_of(list(self._scheduler.table.row_of), now).items():
-            _add(done, kind, work)
+        spent = dict(self._spent)
+        for kind, cores, since in self._since.values():
+            _add(spent, (kind, cores), self._now - since)
         workload = self._scheduler.beliefs.workload
-        return Account(now, self.area, self.arrivals, done, self._busy, self._core_time, self._most, workload)
+        return Account(
+            self._now, self.area, self.arrivals, spent, self._busy, self._core_time, self._most, workload
+        )
 
     def document(self, account: Account) -> dict[str, Any]:
-        """Cost per job so far, the lower bound on it, and the time average of the sum of weights present."""
+        """Cost per job so far, the lower bound on it, and the time average of the sum of weights present.
+
+        The cost never falls, so what was a bound on it remains one: it is computed now and then only.
+        """
         started = time.monotonic()
         if self._least is None or started >= self._next_bound:
             self._least = account.bound()
@@ -143,58 +164,40 @@ class CostSoFar:
             self._busy += passed
             ledger = self._scheduler.ledger
             self._core_time += max(ledger.cores, ledger.granted) * passed
-            self._most = max(self._most, ledger.cores)
+            self._most = max(self._most, ledger.cores, ledger.granted)
         self._now = now
 
-    def _note(self, event: Event, leaving: dict[Kind, float]) -> None:
+    def _note(self, event: Event) -> None:
         """Account for an event that was accepted."""
-        if isinstance(event, Registered):
-            self.arrivals += 1
-            if event.work_done > 0.0:
-                self._before[event.job] = event.work_done
-        elif isinstance(event, Ended):
-            self._before.pop(event.job, None)
-            for kind, work in leaving.items():
-                _add(self._done, kind, work)
+        self.arrivals += isinstance(event, Registered)
         if isinstance(event, Registered | Ended | WeightChanged | ClassChanged):
             table = self._scheduler.table
             self._weight = float(table[WEIGHT][table.rows()].sum())
+        job = getattr(event, "job", None)
+        if job is not None:
+            self._follow(job)
 
-    def _work_of(self, jobs: list[str], now: float) -> dict[Kind, float]:
-        """Work done of the jobs that are there, since they were counted, by class and weight."""
-        table = self._scheduler.table
-        known = [job for job in jobs if job in table]
-        rows = np.array([table.row_of[job] for job in known], dtype=np.intp)
-        done = work_done(table, rows, now).tolist()
-        out: dict[Kind, float] = {}
-        for job, row, work in zip(known, rows.tolist(), done, strict=True):
-            kind = int(table[CLASS][row]), float(table[WEIGHT][row])
-            _add(out, kind, max(work - self._before.get(job, 0.0), 0.0))
-        return out
+    def _follow(self, job: str) -> None:
+        """Close the time that a job spent at its last width, and start that at the present one."""
+        kind, cores, since = self._since.pop(job, ((0, 0.0), 0, self._now))
+        _add(self._spent, (kind, cores), self._now - since)
+        table, account = self._scheduler.table, self._scheduler.ledger.accounts.get(job)
+        if account is not None and account.in_use:
+            row = table.row_of[job]
+            found = self._kind(int(table[CLASS][row]), float(table[WEIGHT][row]))
+            if found is not None:
+                self._since[job] = (found, account.in_use, self._now)
+
+    def _kind(self, class_index: int, weight: float) -> Kind | None:
+        """The kind that a job counts as; to take a weight for a lower one only lowers the bound."""
+        kind = class_index, weight
+        if len(self._kinds) < MOST_KINDS:
+            self._kinds.add(kind)
+        if kind in self._kinds:
+            return kind
+        return max((other for other in self._kinds if other[0] == class_index and other < kind), default=None)
 
 
-def _add(done: dict[Kind, float], kind: Kind, work: float) -> None:
-    """Count work; to take a weight for a lower one, or to leave work out, only lowers the bound."""
-    if work > 0.0 and kind not in done and len(done) >= MOST_KINDS:
-        lower = [other for other in done if other[0] == kind[0] and other[1] < kind[1]]
-        if not lower:
-            return
-        kind = max(lower)
-    if work > 0.0:
-        done[kind] = done.get(kind, 0.0) + work
-
-
-def _of_work(workload: Workload, done: dict[Kind, float], busy: float) -> Workload:
-    """The workload that brings so much work in so much time, one class per kind."""
-    return Workload(
-        workload.name,
-        tuple(
-            replace(
-                workload.classes[i],
-                name=f"{i} at {weight}",
-                arrivals=Poisson(rate=max(work / busy, LEAST) / workload.classes[i].size.mean),
-                holding_cost=weight,
-            )
-            for (i, weight), work in done.items()
-        ),
-    )
+def _add(spent: dict[tuple[Kind, int], float], place: tuple[Kind, int], more: float) -> None:
+    if more > 0.0 and place[1] > 0 and (place in spent or len(spent) < MOST_WIDTHS):
+        spent[place] = spent.get(place, 0.0) + more

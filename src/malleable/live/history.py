@@ -116,8 +116,8 @@ class History:
             _known(
                 cores=status["cores"],
                 price=status["price"],
-                jobs=len(jobs),
-                waiting=sum(job["granted"] == 0 for job in jobs),
+                jobs=status["present"],
+                waiting=status["waiting"],
                 cost=cost.get("so_far"),
                 bound=cost.get("bound"),
             ),

@@ -14,7 +14,6 @@ delivered in the order in which it was said; saying it takes no time, so `on_ord
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import os
 from dataclasses import dataclass, replace
@@ -95,8 +94,7 @@ def _remote(
 ) -> Membership | None:
     """A seat at the broker behind a socket (that of the user's runtime folder); None if none answers."""
     try:
-        remote = importlib.import_module("malleable.live.remote")  # loads the client of WebSockets
-    except ImportError:
+        from malleable.live.remote import connect  # noqa: PLC0415 - loads the client of WebSockets
+    except ImportError:  # without it no broker can run either
         return None
-    found: Membership | None = remote.connect(path, request, on_order, on_cancel)
-    return found
+    return connect(path, request, on_order, on_cancel)

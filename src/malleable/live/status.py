@@ -8,6 +8,7 @@ Everything in it is a plain value that JSON can write; what is not known is None
 from __future__ import annotations
 
 import time
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from malleable.numerics.json_numbers import finite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from malleable.contracts import IntArray
     from malleable.live.broker import Broker
     from malleable.live.ledger import Account
     from malleable.live.scheduler import Scheduler
@@ -28,39 +30,61 @@ EACH = 16
 
 
 def status(
-    broker: Broker, extra: Mapping[str, Mapping[str, Any]] | None = None, *, draining: bool = False
+    broker: Broker,
+    extra: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    draining: bool = False,
+    most: int | None = None,
 ) -> dict[str, Any]:
-    """The document; `extra` has what others know of some jobs, such as their kind and command."""
-    found = broker.look(lambda scheduler: _seen(broker, scheduler))
+    """The document; `extra` has what others know of some jobs, such as their kind and command.
+
+    With `most` no more jobs are listed than that, those with cores first; `present` counts them all.
+    """
+    found, jobs = broker.look(lambda scheduler: _seen(broker, scheduler, most))
     found["cost"] = broker.cost.document(found["cost"])
     known = extra or {}
-    for job in found["jobs"]:
-        job |= {"kind": "client", "command": None, **known.get(job["id"], {})}
     document: dict[str, Any] = finite({"time": time.time(), "draining": draining, **found})
+    document["jobs"] = [
+        {**job, "kind": "client", "command": None, **known.get(job["id"], {})} for job in jobs
+    ]
     return document
 
 
-def _seen(broker: Broker, scheduler: Scheduler) -> dict[str, Any]:
-    """What the scheduler knows; the broker's lock is held."""
+def _seen(
+    broker: Broker, scheduler: Scheduler, most: int | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What the scheduler knows, and the jobs; the broker's lock is held."""
     now = broker.now
-    return {
+    accounts = scheduler.ledger.accounts.values()
+    found = {
         "cores": scheduler.ledger.cores,
         "policy": scheduler.policy_name,
         "price": scheduler.price,
         "problem": scheduler.problem,
         "granted": scheduler.ledger.granted,
+        "present": len(accounts),
+        "waiting": sum(account.granted == 0 for account in accounts),
         "cost": broker.cost.account(now),
         "ended": dict(scheduler.ended),
         "uptime": now,
         "classes": _classes(scheduler),
-        "jobs": _jobs(broker, scheduler, now),
     }
+    return found, _jobs(broker, scheduler, _listed(scheduler, most), now)
 
 
-def _jobs(broker: Broker, scheduler: Scheduler, now: float) -> list[dict[str, Any]]:
-    """The jobs present, in order of arrival."""
+def _listed(scheduler: Scheduler, most: int | None) -> IntArray:
+    """The rows of the jobs to list, in order of arrival."""
     table, rows = scheduler.table, scheduler.table.rows()
-    workload = scheduler.beliefs.workload
+    if most is None or len(rows) <= most:
+        return rows
+    accounts = scheduler.ledger.accounts
+    waits = np.array([accounts[table.ids[row]].granted == 0 for row in rows.tolist()])
+    return np.sort(rows[np.argsort(waits, kind="stable")[:most]])
+
+
+def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> list[dict[str, Any]]:
+    """The jobs in these rows."""
+    table, workload = scheduler.table, scheduler.beliefs.workload
     remaining, _ = remaining_work(table, rows, now, workload)
     columns = zip(
         rows.tolist(),
@@ -77,7 +101,7 @@ def _jobs(broker: Broker, scheduler: Scheduler, now: float) -> list[dict[str, An
         job = table.ids[row]
         account = scheduler.ledger.accounts[job]
         units, done = scheduler.jobs.units_in_all(job), scheduler.jobs.units_done(job)
-        progress = done / units if units else share if share == share else None  # noqa: PLR0124 - NaN
+        progress = done / units if units else share
         out.append(
             {
                 "id": job,
@@ -86,10 +110,10 @@ def _jobs(broker: Broker, scheduler: Scheduler, now: float) -> list[dict[str, An
                 "granted": account.granted,
                 "in_use": account.in_use,
                 "target": account.target,
-                "progress": None if progress is None else min(max(progress, 0.0), 1.0),
+                "progress": None if isnan(progress) else min(max(progress, 0.0), 1.0),
                 "weight": weight,
                 "age": age,
-                "remaining": left,
+                "remaining": left if isfinite(left) else None,
                 "speed": speed,
                 "units": units,
                 "units_done": done,

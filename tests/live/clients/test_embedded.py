@@ -163,7 +163,7 @@ def test_a_script_ends_with_a_job_that_has_not():
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=120, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def test_importing_live_is_light():

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from itertools import count
 
 import pytest
@@ -28,6 +29,16 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs o
 def broker():
     with embedded_broker(4) as made:
         yield made
+
+
+@contextmanager
+def released(*folders):
+    """In the end let all held units go, also when a test fails: an Executor waits for its units."""
+    try:
+        yield
+    finally:
+        for folder in folders:
+            (folder / "go").touch()
 
 
 def let_go(folder, *numbers):
@@ -165,7 +176,7 @@ def test_a_grant_is_in_force_when_units_end(broker, tmp_path):
     one_folder, two_folder = tmp_path / "one", tmp_path / "two"
     one_folder.mkdir()
     two_folder.mkdir()
-    with Executor() as one, Executor() as two:
+    with Executor() as one, Executor() as two, released(one_folder, two_folder):
         first = [one.submit(units.held, one_folder, i) for i in range(6)]
         wait_until(lambda: units.running(one_folder) == 4, "four units")
         second = [two.submit(units.held, two_folder, i) for i in range(6)]
@@ -231,10 +242,10 @@ def test_executors_have_cpus_of_their_own(machine, tmp_path):
     """While two Executors run, their workers are bound to disjoint sets of CPUs."""
 
     def cpus(number):
-        return os.sched_getaffinity(int((tmp_path / f"started-{number}").read_text()))
+        return os.sched_getaffinity(int((tmp_path / f"pid-of-{number}").read_text()))
 
     cores = machine.scheduler.ledger.cores
-    with Executor("a") as one, Executor("b") as two:
+    with Executor("a") as one, Executor("b") as two, released(tmp_path):
         futures = [one.submit(units.held, tmp_path, i) for i in range(cores)]
         wait_until(lambda: units.running(tmp_path) == cores, "units of the first")
         assert len(cpus(0)) == cores
@@ -249,7 +260,7 @@ def test_executors_have_cpus_of_their_own(machine, tmp_path):
 
 def test_at_width_0_no_unit_starts(broker, tmp_path):
     """Without cores an Executor is paused: the units in hand end, none starts until there are cores again."""
-    with Executor() as executor:
+    with Executor() as executor, released(tmp_path):
         futures = [executor.submit(units.held, tmp_path, i) for i in range(6)]
         wait_until(lambda: units.running(tmp_path) == 4, "four units")
         broker.tell(CoresChanged(0))
@@ -264,7 +275,7 @@ def test_at_width_0_no_unit_starts(broker, tmp_path):
 
 def test_a_job_that_is_cancelled(broker, tmp_path):
     """`Broker.cancel`: units that wait are cancelled, those in hand end, the job leaves as cancelled."""
-    with Executor() as executor:
+    with Executor() as executor, released(tmp_path):
         futures = [executor.submit(units.held, tmp_path, i) for i in range(6)]
         wait_until(lambda: units.running(tmp_path) == 4, "four units")
         broker.cancel(next(iter(jobs_of(broker))))
@@ -293,7 +304,7 @@ def test_progress_is_reported(broker, declared, known):
 
 def test_threads_take_cores(broker, tmp_path):
     """With two threads for each worker, four cores are two workers, and one core is still one worker."""
-    with Executor(threads=2) as executor:
+    with Executor(threads=2) as executor, released(tmp_path):
         futures = [executor.submit(units.held, tmp_path, i) for i in range(4)]
         wait_until(lambda: units.running(tmp_path) == 2, "two units")
         broker.tell(CoresChanged(1))
@@ -309,7 +320,7 @@ def test_threads_take_cores(broker, tmp_path):
 
 def test_the_same_order_again_is_answered(broker, tmp_path):
     """Wider and narrower faster than the pool looks: the last order is answered, so no core is lost."""
-    with Executor() as one, Executor() as two:
+    with Executor() as one, Executor() as two, released(tmp_path):
         futures = [executor.submit(units.held, tmp_path, i) for i, executor in enumerate((one, two))]
         for cores in (3, 4) * 50:
             broker.tell(CoresChanged(cores))

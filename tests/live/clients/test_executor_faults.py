@@ -72,6 +72,17 @@ print(executor.submit(pow, 2, 4).result())
 """
 
 
+CARELESS = """
+from malleable.live import Executor
+
+def square(x):
+    return x * x
+
+with Executor() as executor:
+    print(executor.submit(square, 3).result())
+"""
+
+
 def there():
     return {**environment(), "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"}
 
@@ -168,3 +179,12 @@ def test_a_forked_process_makes_its_own(tmp_path):
     assert out[0] == "4"
     assert "belongs to the process that made it (make" in out[1]
     assert out[2:] == ["8", "16"]
+
+
+def test_a_module_that_starts_an_executor_when_imported(tmp_path, monkeypatch):
+    """Workers that import it start one, too; that ends soon, with an error that says what to do."""
+    (tmp_path / "careless.py").write_text(CARELESS)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    status, _, err = run("import careless", tmp_path)
+    assert status == 1
+    assert "nested more than 2 deep (does a module start one when it is imported? put that under" in err

@@ -13,7 +13,7 @@ from malleable.contracts import Policy
 from malleable.engine.run import Run, departures
 from malleable.errors import InfeasibleError, ParameterError
 from malleable.live.play import Played, play
-from malleable.live.play.played import Lateness
+from malleable.live.play.played import Lateness, _doubts
 from malleable.live.play.records import records_of
 from malleable.live.play.session import Seen, Session
 from malleable.live.play.work import Sleeping
@@ -229,3 +229,11 @@ def test_burning():
     assert done >= 1
     records = live.records[0]
     assert records.response.sum() >= records.work.sum() * 0.999
+
+
+def test_cpu_time_that_others_took_is_said():
+    """Jobs that did not get the CPU time of their cores have a note that says so."""
+    (note,) = _doubts("", 0.4, 0.0, 1.0, 1.0)
+    assert "40%" in note
+    assert list(_doubts("", 1.0, 0.0, 1.0, 1.0)) == []
+    assert "no plan" in next(iter(_doubts("no plan", 1.0, 0.0, 1.0, 1.0)))

@@ -95,8 +95,8 @@ export class History {
     this.machine.add(time, new Map([
       ["cores", status.cores],
       ["price", status.price],
-      ["jobs", jobs.length],
-      ["waiting", jobs.filter((job) => job.granted === 0).length],
+      ["jobs", status.present],
+      ["waiting", status.waiting],
       ["cost", cost?.so_far],
       ["bound", cost?.bound],
     ]));

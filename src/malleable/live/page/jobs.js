@@ -19,7 +19,7 @@ export class JobTable {
     this.rows = new Map();
   }
 
-  show(jobs, now) {
+  show(jobs, present, now) {
     this.now = now;
     const order = [...jobs].sort((a, b) => rank(a) - rank(b));
     const shown = order.slice(0, MOST_ROWS);
@@ -37,9 +37,9 @@ export class JobTable {
       row.placeAfter(before, this.body);
       before = row;
     }
-    this.table.hidden = jobs.length === 0;
-    byId("no-jobs").hidden = jobs.length > 0;
-    const left = jobs.length - shown.length;
+    this.table.hidden = present === 0;
+    byId("no-jobs").hidden = present > 0;
+    const left = present - shown.length;
     byId("more-rows").hidden = left === 0;
     say(byId("more-rows"), `and ${counted(left, "more job")}; malleable status lists them all`);
   }
@@ -70,7 +70,8 @@ class Row {
 
   fill(job) {
     this.button = make("button", { type: "button", class: "open", "aria-expanded": "false" });
-    this.button.append(make("span", { class: "name", text: job.id }));
+    this.command = make("span", { class: "command" });
+    this.button.append(make("span", { class: "name", text: job.id }), this.command);
     this.button.addEventListener("click", () => this.toggle());
     this.cells.get("Job").append(this.button);
     this.swatch = make("span", { class: "swatch", "aria-hidden": "true" });
@@ -88,6 +89,7 @@ class Row {
   show(job, now) {
     this.job = job;
     setAttribute(this.row, "data-state", job.state);
+    say(this.command, commandOf(job));
     say(this.className, job.class);
     paint(this.swatch, this.owner.colourOf(job.class));
     say(this.cells.get("Cores"), coresOf(job));
@@ -145,6 +147,10 @@ class Row {
   }
 }
 
+function commandOf(job) {
+  return job.command ? [job.command].flat().join(" ") : "";
+}
+
 function coresOf(job) {
   if (job.state !== "running") return job.state;
   if (job.target !== job.granted) return `${job.granted} → ${job.target}`;
@@ -186,7 +192,7 @@ class Detail {
     else if (job.units_done) this.fact("Units", `${number(job.units_done)} done`);
     this.fact("Work left", `${duration(job.remaining)} on one core`);
     this.fact("Kind", job.kind);
-    if (job.command) this.fact("Command", [job.command].flat().join(" "));
+    if (job.command) this.fact("Command", commandOf(job));
     this.drawWidth(now);
   }
 

@@ -42,7 +42,7 @@ function show() {
   showMachine(last.uptime + passed);
   showFacts();
   showBar();
-  table.show(jobs, last.time + passed);
+  table.show(jobs, last.present, last.time + passed);
   if (performance.now() - chartsDrawn < CHARTS_EVERY) return;
   chartsDrawn = performance.now();
   timeline.draw(last.time + passed);
@@ -52,19 +52,18 @@ function show() {
 function showMachine(uptime) {
   const state = last.draining ? ", draining: takes no new jobs" : "";
   say(byId("machine"), `${counted(last.cores, "core")} by ${last.policy}, up ${duration(uptime)}${state}`);
-  document.title = `${counted(last.jobs.length, "job")}, malleable`;
+  document.title = `${counted(last.present, "job")}, malleable`;
   if (last.problem) notice(`The policy cannot decide, cores are divided equally: ${last.problem}`, "problem");
   else clearNotice("problem");
 }
 
 function showFacts() {
-  const waiting = last.jobs.filter((job) => job.granted === 0).length;
   const { so_far: soFar, bound, jobs: came } = last.cost;
   say(byId("fact-cores"), `${number(last.granted, 7)} of ${number(last.cores, 7)}`);
   say(byId("more-cores"), last.granted < last.cores ? `${number(last.cores - last.granted, 7)} free` : "none free");
-  say(byId("fact-jobs"), number(last.jobs.length, 7));
+  say(byId("fact-jobs"), number(last.present, 7));
   const ended = Object.entries(last.ended).filter(([, count]) => count).map(([how, count]) => `${count} ${how}`);
-  say(byId("more-jobs"), [waiting ? `${waiting} waiting` : "none waiting", ...ended].join(", "));
+  say(byId("more-jobs"), [last.waiting ? `${number(last.waiting, 7)} waiting` : "none waiting", ...ended].join(", "));
   say(byId("fact-price"), number(last.price));
   say(byId("more-price"), last.price === null ? "none now" : "saved per second by one more");
   say(byId("fact-cost"), number(soFar));
@@ -95,7 +94,7 @@ function fillPiece(piece, cores, title, job) {
   piece.className = job ? "piece" : "piece free";
   if (job) paint(piece, colourOf(job.class));
   else piece.removeAttribute("data-colour");
-  say(piece.firstChild, job ? `${job.id} ${cores}` : cores ? `${cores} free` : "");
+  say(piece.firstChild, job ? `${job.id} · ${counted(cores, "core")}` : cores ? `${cores} free` : "");
 }
 
 function showLegend(byClass, free) {

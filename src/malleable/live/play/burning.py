@@ -75,6 +75,8 @@ class Burning:
         self._jobs: dict[str, VirtualJob] = {}
         self._held: dict[str, dict[int, float]] = {}
         """The CPUs of each job, and what they had burned when it was last looked at."""
+        self.seconds = 0.0
+        """CPU time that jobs have had."""
 
     def add(self, job: VirtualJob) -> None:
         self._jobs[job.name], self._held[job.name] = job, {}
@@ -109,6 +111,7 @@ class Burning:
         held = self._held[job.name]
         for cpu, before in held.items():
             held[cpu] = self._burners.burned(cpu)
+            self.seconds += held[cpu] - before
             if now >= job.since:
                 job.left -= (held[cpu] - before) * self._speed * job.speed / job.cores
 

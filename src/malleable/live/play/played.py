@@ -29,7 +29,7 @@ from malleable.sources.streams import Chunk
 from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from malleable.contracts import Policy
     from malleable.model import Workload
@@ -44,6 +44,10 @@ MOST_PER_SECOND = 40.0
 """Jobs that are to come per second, at most, likewise."""
 BEHIND = 0.02
 """Lateness, as a share of the time that jobs are there, from which on it is said."""
+
+ENOUGH_CPU = 0.95
+"""Share of the CPU time of their cores that jobs that burn are to have; less is said."""
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -168,9 +172,8 @@ def _play(
     expected = run_task(task)
     scheduler = Scheduler(task.workload, int(task.cores), task.policy, learn=False)
     scheduler.load_machine_code()
-    work: Work = Sleeping(task.workload)
-    if cpus is not None:
-        work = Burning(task.workload, Burners(cpus.free), speed)
+    burning = None if cpus is None else Burning(task.workload, Burners(cpus.free), speed)
+    work: Work = burning or Sleeping(task.workload)
     seen = Session(scheduler, jobs, work, speed, cpus).run(progress)
     records = records_of(jobs, seen, task.cores, len(task.workload.classes), expected.records)
     if records.size == 0 or seen.came <= (task.settings.warmup or 0) + records.stride:
@@ -179,7 +182,9 @@ def _play(
     outcome = Outcome(records, seen.came, seen.events, seen.seconds, seen.interrupted)
     live = _result(task, outcome, task.label, whole_cores=True)
     lateness = Lateness.of(seen.late)
-    live = replace(live, notes=(*_doubts(scheduler, live, lateness, speed), *live.notes))
+    had = 1.0 if burning is None else burning.seconds * speed / max(seen.core_time, TINY)
+    doubts = _doubts(scheduler.problem, had, lateness.mean, _mean_stay(live) / speed, speed)
+    live = replace(live, notes=(*doubts, *live.notes))
     return PlayedPolicy(live, simulated, paired_difference(live, simulated, controls=False), lateness)
 
 
@@ -205,18 +210,17 @@ def _result(task: Task, outcome: Outcome, policy: str, *, whole_cores: bool) -> 
     )
 
 
-def _doubts(scheduler: Scheduler, live: Result, lateness: Lateness, speed: float) -> tuple[str, ...]:
-    """What to know of a live run before trusting its numbers."""
-    out = []
-    if scheduler.problem:
-        out.append(f"the policy could not decide, and cores were divided equally: {scheduler.problem}")
-    stay = _mean_stay(live) / speed
-    if lateness.mean > BEHIND * stay:
-        out.append(
-            f"this machine was {1e3 * lateness.mean:.2g} ms late on average, and jobs were there for "
-            f"{1e3 * stay:.2g} ms: play at a lower speed than {speed:.3g}"
+def _doubts(problem: str, had: float, late: float, stay: float, speed: float) -> Iterator[str]:
+    """What to know of a live run before trusting its numbers; times are in seconds."""
+    if problem:
+        yield f"the policy could not decide, and cores were divided equally: {problem}"
+    if had < ENOUGH_CPU:
+        yield f"jobs had {had:.0%} of the CPU time of their cores: other programs run on this machine"
+    if late > BEHIND * stay:
+        yield (
+            f"this machine was {1e3 * late:.2g} ms late on average, and jobs were there for {1e3 * stay:.2g} "
+            f"ms: play at a lower speed than {speed:.3g}"
         )
-    return tuple(out)
 
 
 def _mean_stay(live: Result) -> float:

@@ -50,6 +50,12 @@ class Seen:
     seconds: float = 0.0
     interrupted: bool = False
 
+    @property
+    def core_time(self) -> float:
+        """Integral of the cores in use."""
+        times, cores = np.array(self.used).T
+        return float(cores[:-1] @ np.diff(times))
+
 
 class Session:
     """Plays jobs at `speed` units of model time per second; `run` returns when the last one has come."""

@@ -78,17 +78,19 @@ def _sender(file: PageFile) -> Callable[[], Response]:
 
 
 def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
-    @app.get("/v1/status", responses={200: {"model": D.StatusDocument}}, tags=["state"])
-    def status() -> JSONResponse:
-        """What the broker does right now: cores, price, and every job that is there."""
-        return JSONResponse(service.status())
+    @app.get("/v1/status", responses={200: {"model": D.StatusDocument}, **_problems(422)}, tags=["state"])
+    def status(
+        most: Annotated[int | None, Query(ge=0, description="Jobs to list, those with cores first.")] = None,
+    ) -> JSONResponse:
+        """What the broker does right now: cores, price, and the jobs that are there."""
+        return JSONResponse(service.status(most))
 
     @app.get("/v1/history", responses=_problems(), tags=["state"])
     def history() -> JSONResponse:
         """Widths over time, coarser the longer ago."""
         return JSONResponse(service.history())
 
-    @app.get("/v1/events", response_class=EventStream, responses=_problems(429), tags=["state"])
+    @app.get("/v1/events", response_class=EventStream, responses=_problems_of_stream(429), tags=["state"])
     async def events() -> Response:
         """Server-sent events named `status`, each a status document, at most five per second."""
         if changes.listeners >= MOST_LISTENERS:
@@ -137,7 +139,10 @@ def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
         return D.Asked(id=job)
 
     @app.get(
-        "/v1/jobs/{job}/log", response_class=LogStream, responses=_problems(401, 403, 404, 422), tags=["jobs"]
+        "/v1/jobs/{job}/log",
+        response_class=LogStream,
+        responses=_problems_of_stream(401, 403, 404, 422),
+        tags=["jobs"],
     )
     def log(
         job: str,
@@ -177,6 +182,12 @@ class LogStream(StreamingResponse):
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: PROBLEMS[code] for code in codes}
+
+
+def _problems_of_stream(*codes: int) -> dict[int | str, dict[str, Any]]:
+    """The same, of a route whose answers are no JSON otherwise."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {code: {"description": PROBLEMS[code]["description"], "content": content} for code in codes}
 
 
 def _problem(status: int, error: str, hint: str = "") -> JSONResponse:

@@ -28,7 +28,9 @@ class Submission(_Request):
     command: Annotated[list[Word], Field(min_length=1, max_length=10_000)] = Field(
         description="The program and its arguments, as they are: no shell reads them."
     )
-    folder: Word = Field(description="The absolute path of the folder that it runs in.")
+    folder: Annotated[str, Field(pattern="^/", max_length=4096)] = Field(
+        description="The absolute path of the folder that it runs in."
+    )
     environment: dict[str, Word] = Field(default={}, description="Variables that are set for it.")
     job_class: Name | None = Field(
         default=None, alias="class", description="Its class; `program`, or `build` for make, ninja and cargo."
@@ -103,6 +105,8 @@ class StatusDocument(BaseModel):
     draining: bool
     problem: str = Field(description="Why the policy cannot decide; cores are divided equally then.")
     granted: int
+    present: int = Field(description="Jobs that are there, whether listed or not.")
+    waiting: int = Field(description="Jobs without a core.")
     cost: dict[str, float | None]
     ended: dict[str, int]
     classes: list[dict[str, Any]]

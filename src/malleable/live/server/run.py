@@ -87,7 +87,7 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
 def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
     """The scheduler of these settings, and the CPUs that its cores are; None if they are only numbers."""
     cpus = CpuSets() if settings.bind else None
-    cores = settings.cores or (cpus or CpuSets()).total
+    cores = (cpus or CpuSets()).total if settings.cores is None else settings.cores
     workload = None if settings.workload is None else read_workload(settings.workload)
     memory = _machine_memory() if settings.memory is None else settings.memory
     return Scheduler(workload, cores, settings.policy, memory=memory), cpus

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from malleable.live.state import Store
     from malleable.live.state.store import StoredJob
 
-LIVE_KEYS = ("granted", "in_use", "target")
+MOST_LISTED = 500
+"""Jobs in the documents of a stream."""
 Stream = Literal["out", "err"]
 
 
@@ -41,13 +42,20 @@ class Service:
         self._draining = False
         self._changing = threading.Lock()
 
-    def status(self) -> dict[str, Any]:
-        """The status document of this moment."""
-        return status(self.broker, self._known_programs(), draining=self._draining)
+    def status(self, most: int | None = None) -> dict[str, Any]:
+        """The status document of this moment, with at most so many jobs, those that have cores first."""
+        document = status(self.broker, draining=self._draining, most=most)
+        known = {
+            job["id"]: self._known.get(job["id"]) or self._program(job["id"]) for job in document["jobs"]
+        }
+        for job in document["jobs"]:
+            job.update(known[job["id"]])
+        self._known = known if len(self._known) > 2 * document["present"] + 1000 else self._known | known
+        return document
 
     def record(self) -> dict[str, Any]:
-        """A status document that the history remembers."""
-        document = self.status()
+        """A status document that the history remembers, of a length that does not grow."""
+        document = self.status(MOST_LISTED)
         self._history.record(document["time"], document)
         return document
 
@@ -66,7 +74,8 @@ class Service:
         if ended:
             past = [s for s in self._store.jobs(most=ended + len(stored)) if s.state not in PRESENT]
             stored = {job.job: job for job in past[-ended:]} | stored
-        programs = [_document(job, live.pop(name, None)) for name, job in stored.items()]
+        in_order = sorted(stored.items(), key=lambda item: int(item[0]))
+        programs = [_document(job, live.pop(name, None)) for name, job in in_order]
         return [*programs, *live.values()]
 
     def job(self, name: str) -> dict[str, Any]:
@@ -143,16 +152,8 @@ class Service:
         found = self._store.get(name)
         return found if found is not None and found.job == name else None
 
-    def _known_programs(self) -> dict[str, dict[str, Any]]:
-        """What only the store knows of the jobs that are there; each is asked for once."""
-        present = self.broker.look(lambda scheduler: list(scheduler.ledger.accounts))
-        known = {}
-        for job in present:
-            known[job] = self._known.get(job) or self._kind_and_command(job)
-        self._known = known
-        return known
-
-    def _kind_and_command(self, job: str) -> dict[str, Any]:
+    def _program(self, job: str) -> dict[str, Any]:
+        """What only the store knows of a job that is there; each is asked for once."""
         stored = self._stored(job)
         if stored is None:
             return {"kind": "client"}
