@@ -8,12 +8,17 @@ import sys
 import threading
 import time
 from http.client import HTTPException
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
+from malleable.live.job_folder import HeldCores, JobFolder
 from malleable.live.state import Store
 from support.broker_process import ENDED, BrokerProcess
 from support.living import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
 PROGRAM = 'echo "begun $1" >> "$2/$1.runs"; echo "out $1"; echo "err $1" >&2; sleep "$3"; exit $4'
@@ -69,11 +74,49 @@ def counts(broker: BrokerProcess) -> tuple[int, int]:
     return len(states), sum(state in ENDED for state in states)
 
 
+class Samples:
+    """How many cores are held by all programs together, looked up in their folders all the time."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self.broker, self.most, self.taken = broker, 0, 0
+        self._ended: set[Path] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._take)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _take(self) -> None:
+        while not self._over.wait(0.01):
+            # What was held before and is still held, unchanged, was held at the moment in between.
+            first, second = self._held(), self._held()
+            self.most = max(
+                self.most, sum(held.cores for job, held in first.items() if second.get(job) == held)
+            )
+            self.taken += 1
+
+    def _held(self) -> dict[str, HeldCores]:
+        """What each program holds that has not ended, also not while it was looked at."""
+        found = {}
+        for path in set((self.broker.state / "jobs").glob("*")) - self._ended:
+            held = JobFolder(path).held()
+            if JobFolder(path).result() is None:
+                found[path.name] = held
+            else:
+                self._ended.add(path)
+        return found
+
+
 def weather(folder, kills: int, programs: int, cores: int) -> None:
     """Kill the broker so many times during so many programs, and see that all is well in the end."""
     runs = folder / "runs"
     runs.mkdir()
-    with BrokerProcess(folder, cores) as broker:
+    with BrokerProcess(folder, cores) as broker, Samples(broker) as samples:
         storm = Storm(broker, runs)
         submitting = threading.Thread(target=storm.submit, args=(programs,))
         submitting.start()
@@ -92,10 +135,12 @@ def weather(folder, kills: int, programs: int, cores: int) -> None:
         wait_until(lambda: not broker.supervisors(), "end of all supervisors")
         broker.stop()
         storm.check()
+    assert samples.taken > 0
+    assert samples.most <= cores
 
 
 def test_a_broker_that_is_killed(tmp_path):
-    """Three kills during twelve programs: each ends once, as it should, and the database is sound."""
+    """Three kills during twelve programs: each ends once, as it should; no core is used twice at a time."""
     weather(tmp_path, kills=3, programs=12, cores=4)
 
 

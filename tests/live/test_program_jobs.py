@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -230,13 +231,30 @@ def test_a_supervisor_that_is_killed(host):
     job, _ = host.running()
     folder = host.job_folder(job)
     folder.mark_started()
-    left = subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], start_new_session=True)
-    folder.note_program(left.pid)
+    told = {**os.environ, "MALLEABLE_PROGRESS": str(folder.path / "progress")}
+    first, second = (
+        subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], start_new_session=True, env=env)
+        for env in (None, told)
+    )
+    folder.note_program(first.pid)
     os.kill(host.pids[0], signal.SIGKILL)
     wait_until(lambda: host.state(job) == "lost", "the end")
-    assert left.wait(20) == -signal.SIGKILL
+    assert first.wait(20) != 0
+    assert second.wait(20) != 0
     assert host.account(job) is None
     assert host.store.get(job).exit_code is None
+
+
+def test_what_a_dead_supervisor_noted_is_not_believed(host):
+    """One that died before it started its program holds nothing, whatever it was about to hold."""
+    host.broker.tell(CoresChanged(0))
+    job = host.programs.submit(REQUEST)
+    host.close()
+    host.job_folder(job).prepare({})
+    host.job_folder(job).note_held(HeldCores(2, (0, 1)))
+    host.open()
+    wait_until(lambda: host.started == [job], "the supervisor")
+    assert host.account(job) == (2, 2, 0)
 
 
 def test_draining(host):
@@ -379,14 +397,16 @@ def test_a_disk_that_is_full_for_a_while(host, monkeypatch):
 @pytest.mark.slow
 def test_ten_thousand_queued_programs(host):
     """They are accepted and held, by this broker and by the next one, which starts none but the first."""
-    host.running(ProgramRequest(("x",), "/", job_class="held", memory=100.0))
-    for _ in range(10_000):
-        host.programs.submit(ProgramRequest(("x",), "/", memory=1.0))
+    host.running(ProgramRequest(("x",), "/", memory=100.0))
+    request = ProgramRequest(("x",), "/", memory=1.0)
+    with ThreadPoolExecutor(8) as threads:  # who waits for the disk at the same time waits once
+        names = set(threads.map(lambda _: host.programs.submit(request), range(10_000)))
+    assert len(names) == 10_000
     assert host.programs.present == 10_001
     host.close()
     assert len(host.started) == 1
     host.open()
-    wait_until(lambda: len(host.broker.state()["jobs"]) == 10_001, "all of them", 300.0)
+    wait_until(lambda: host.broker.look(lambda scheduler: len(scheduler.table)) == 10_001, "all", 300.0)
     assert host.store.counts() == {"queued": 10_000, "running": 1}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from malleable.live.job_folder import JobFolder
 from malleable.live.process_tree import family, look_up
 from malleable.live.supervisor import CANNOT_START, NOT_NEEDED
 from support.broker_process import BrokerProcess
@@ -23,6 +24,13 @@ LOADED = """\
 import sys
 import malleable.live.supervisor, malleable.live.clients.build, malleable.live.remote
 print(*sys.modules)
+"""
+
+IMPATIENT = """\
+import sys
+from malleable.live import supervisor
+supervisor.NO_BROKER_SECONDS, supervisor.PROBE_SECONDS = 0.2, 0.05
+sys.exit(supervisor.main(sys.argv[1:]))
 """
 
 
@@ -45,6 +53,17 @@ def test_it_is_small():
         [sys.executable, "-c", LOADED], env=environment(), capture_output=True, text=True, check=True
     )
     assert [name for name in HEAVY if name in said.stdout.split()] == []
+
+
+def test_without_a_broker_it_waits_no_longer_than_it_must(tmp_path):
+    """A supervisor that no broker has let start its program ends, and leaves it to the next broker."""
+    folder = JobFolder(tmp_path / "job")
+    known = {"job": "1", "ticket": "x", "socket": str(tmp_path / "none"), "job_class": "program"}
+    folder.prepare({"command": ["true"], "folder": "/", "environment": {}, **known})
+    said = subprocess.run([sys.executable, "-c", IMPATIENT, str(folder.path)], env=environment(), check=False)
+    assert said.returncode == NOT_NEEDED
+    assert not folder.started
+    assert folder.result() is None
 
 
 def test_outputs_and_codes(broker, tmp_path):

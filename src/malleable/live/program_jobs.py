@@ -195,7 +195,7 @@ class ProgramJobs:
         run = waiting.pop()
         if not run.gone:
             try:
-                self._join(run, run.folder.held())
+                self._join(run, run.folder.held() if run.running else HeldCores())
             except RefusedError as error:  # the workload or the memory is another than when it was accepted
                 self._processes.end(run, Result("failed", reason=error.sentence))
         self._processes.adopt(run)

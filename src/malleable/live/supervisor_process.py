@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from malleable.live.job_folder import this_boot
-from malleable.live.process_tree import look_up, signal_family
+from malleable.live.process_tree import environment, look_up, processes, signal_family
 
 if TYPE_CHECKING:
     from malleable.live.job_folder import JobFolder, ProcessName
@@ -53,15 +53,27 @@ def ask_to_end(name: ProcessName) -> None:
 
 
 def end_leftovers(folder: JobFolder) -> None:
-    """Kill what is left of a program whose supervisor died: its cores are another's from now on.
+    """Kill what is left of a program whose supervisor died: its cores are another's from now on."""
+    for pid in {*_noted(folder), *_told_of(folder)}:
+        signal_family(pid, signal.SIGKILL)
+
+
+def _noted(folder: JobFolder) -> list[int]:
+    """The program's first process, as far as it was noted.
 
     The number of a session is nobody else's while a process of it lives, so it may be used though its first
     process has ended.
     """
     name = folder.program()
     if name is None or name.boot != this_boot() or (look_up(name.pid) and not name.process()):
-        return
-    signal_family(name.pid, signal.SIGKILL)
+        return []
+    return [name.pid]
+
+
+def _told_of(folder: JobFolder) -> list[int]:
+    """Processes that were told of this folder, as the program and what it starts are."""
+    told = f"MALLEABLE_PROGRESS={(folder.path / 'progress').absolute()}".encode()
+    return [process.pid for process in processes() if told in environment(process.pid)]
 
 
 def log_end(folder: JobFolder) -> str:

@@ -60,7 +60,8 @@ class Build:
         return [number for what, number in lines if what == "start" and number not in ended]
 
     def end_one(self):
-        self.end(self.running()[0])
+        for number in self.running()[:1]:
+            self.end(number)
 
     def end(self, number):
         (self.folder / f"go-{number}").touch()

@@ -51,6 +51,8 @@ class BuildProgress:
         self._read = 0
         self._rest = b""
         self._started = 0
+        self._speaks = False
+        """Whether the build says itself how far it is."""
         self._told: Progress | None = None
 
     def news(self) -> Progress | None:
@@ -61,7 +63,8 @@ class BuildProgress:
             if self._left[line] > 0:
                 self._left[line] -= 1
                 self._started += 1
-        if said is None and self._started:
+        self._speaks = self._speaks or said is not None
+        if self._started and not self._speaks:
             said = Progress(float(max(0, self._started - self._running())), float(self._total))
         if said is None or said == self._told or (self._told is not None and said.done < self._told.done):
             return None
