@@ -44,8 +44,8 @@ class BrokerClient:
             open_socket(self._path).close()
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
             raise NoBrokerError from None
-        except PermissionError as error:
-            raise NoBrokerError(f"cannot reach the broker: {error}") from None
+        except OSError as error:  # of another user, or a path that is none
+            raise NoBrokerError(f"cannot reach a broker at {self._path}: {error}") from None
         transport = httpx.HTTPTransport(uds=str(self._path))
         self._http = httpx.Client(transport=transport, base_url="http://localhost", timeout=ANSWER_SECONDS)
 

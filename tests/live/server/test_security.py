@@ -206,6 +206,22 @@ def test_one_broker_holds_a_folder():
             pass
 
 
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("broker.lock", lambda folder: alone(folder).__enter__()),
+        ("token", read_or_make_token),
+        ("broker.sock", lambda folder: unix_listener(folder / "broker.sock").__enter__()),
+    ],
+)
+def test_what_cannot_be_written_is_one_line(name, use):
+    """Where a file of the broker cannot be, an error of ours says which."""
+    with short_folder() as folder:
+        (folder / name).mkdir()
+        with pytest.raises(OutputError, match=name):
+            use(folder)
+
+
 def test_folders_are_found_without_configuration(monkeypatch, tmp_path):
     """MALLEABLE_HOME and MALLEABLE_STATE first, then those of the desktop's standard, then the user's own."""
     for name in ("MALLEABLE_HOME", "MALLEABLE_STATE", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"):

@@ -13,13 +13,14 @@ import os
 import re
 import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 
 from malleable.errors import OutputError
 from malleable.live.page import HEADERS
+from malleable.live.server.paths import explained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,12 +147,13 @@ def _with_headers(send: Send) -> Send:
 def read_or_make_token(folder: Path) -> str:
     """The token, in a file that only its owner can read; made when there is none."""
     file = folder / "token"
-    with suppress(FileExistsError):
-        made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(made, "w", encoding="ascii") as out:  # noqa: PTH123 - a number, not a path
-            out.write(secrets.token_urlsafe(32))
-    found: Any = file.lstat()
-    token = file.read_text(encoding="ascii", errors="replace").strip()
+    with explained(file):
+        with suppress(FileExistsError):
+            made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(made, "w", encoding="ascii") as out:  # noqa: PTH123 - a number, not a path
+                out.write(secrets.token_urlsafe(32))
+        found = file.lstat()
+        token = file.read_text(encoding="ascii", errors="replace").strip()
     if found.st_mode & 0o077 or found.st_uid != os.getuid() or len(token) < 32:
         raise OutputError(f"others can read {file}, or it holds no token", "remove it: a new one is made")
     return token

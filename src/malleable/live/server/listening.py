@@ -14,6 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from malleable.errors import ExecutionError, OutputError
 from malleable.live.server.access import TRUSTED
+from malleable.live.server.paths import explained
 from malleable.live.unix_socket import LONGEST, is_own
 
 if TYPE_CHECKING:
@@ -34,18 +35,20 @@ GOODBYE_SECONDS = 2
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold a folder: one broker at a time. The system lets go of it however this process ends."""
-    file = os.open(folder / "broker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with explained(folder / "broker.lock"):
+        file = os.open(folder / "broker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             number = os.read(file, 20).decode("ascii", "replace").strip()
             who = f"process {number}" if number else "another process"
             raise ExecutionError(
                 f"a broker runs already: {who} holds {folder}", "see `malleable status`"
             ) from None
-        os.truncate(file, 0)
-        os.write(file, f"{os.getpid()}\n".encode())
+        with explained(folder / "broker.lock"):
+            os.truncate(file, 0)
+            os.write(file, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(file)
@@ -56,13 +59,14 @@ def unix_listener(path: Path) -> Iterator[socket.socket]:
     """A socket that only this user can open; one that was left behind is replaced."""
     if len(os.fsencode(path)) > LONGEST:
         raise OutputError(f"the path of the socket is too long: {path}", "set MALLEABLE_HOME to a short one")
-    with suppress(FileNotFoundError):
+    with explained(path), suppress(FileNotFoundError):
         path.unlink()
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         before = os.umask(0o177)
         try:
-            made.bind(str(path))
+            with explained(path):
+                made.bind(str(path))
         finally:
             os.umask(before)
         made.listen(BACKLOG)

@@ -11,9 +11,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from malleable.errors import OutputError
+from malleable.errors import MalleableError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOCKET = "broker.sock"
 
@@ -41,13 +46,24 @@ def broker_socket() -> Path:
     return runtime_folder() / SOCKET
 
 
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """What the system refuses (a full disk, a folder that is read-only), in one line."""
+    try:
+        yield
+    except MalleableError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot use {path}: {error.strerror or error}", "make room, or choose another folder"
+        ) from None
+
+
 def private(folder: Path) -> Path:
     """Make a folder that only this user can enter; one of another user, or open to others, is refused."""
-    try:
+    with explained(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         found = folder.lstat()
-    except OSError as error:
-        raise OutputError(f"cannot make the folder {folder}: {error.strerror}", "choose another") from None
     if not stat.S_ISDIR(found.st_mode):
         raise OutputError(f"not a folder: {folder}", "a link could lead anywhere: give the folder itself")
     if found.st_uid != os.getuid():

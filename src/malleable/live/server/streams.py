@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from malleable.errors import MalleableError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+LOGGER = logging.getLogger(__name__)
 SHORTEST_SECONDS = 0.2
 """Seconds between two status documents, at least."""
 IDLE_SECONDS = 1.0
@@ -66,12 +70,17 @@ class Changes:
                 await asyncio.wait_for(self._changed.wait(), wait)
             self._changed.clear()
             start = time.perf_counter()
-            document = await asyncio.to_thread(self._record)
+            try:
+                document = await asyncio.to_thread(self._record)
+            except MalleableError as error:  # a disk that cannot be read now may be read later
+                LOGGER.warning("no status: %s", error)
+                document = {"jobs": []}
+            else:
+                if self._listeners:
+                    text = await asyncio.to_thread(json.dumps, document)
+                    for listener in self._listeners:
+                        _put_last(listener, text)
             jobs = len(document["jobs"])
-            if self._listeners:
-                text = await asyncio.to_thread(json.dumps, document)
-                for listener in self._listeners:
-                    _put_last(listener, text)
             taken = time.perf_counter() - start
             await asyncio.sleep(max(SHORTEST_SECONDS if self._listeners else IDLE_SECONDS, taken / SHARE))
 
