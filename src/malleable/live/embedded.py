@@ -20,6 +20,7 @@ from malleable.live.broker import Broker, Order, RefusedError
 from malleable.live.cpus import CpuSets
 from malleable.live.events import KINDS, Confirmed, Event, Progressed, Registered
 from malleable.live.listeners import tell
+from malleable.live.membership import CORES_VARIABLE
 from malleable.live.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -127,8 +128,14 @@ def current() -> EmbeddedBroker:
     with _lock:
         if _current is None:
             cpus = CpuSets()
-            _current = EmbeddedBroker(Broker(Scheduler(None, cpus.total, POLICY), cpus))
+            _current = EmbeddedBroker(Broker(Scheduler(None, _cores(cpus.total), POLICY), cpus))
         return _current
+
+
+def _cores(there: int) -> int:
+    """All cores, or as many as the environment allows."""
+    said = os.environ.get(CORES_VARIABLE, "")
+    return max(1, min(there, int(said))) if said.isdecimal() else there
 
 
 def join(
