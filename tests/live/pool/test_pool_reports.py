@@ -17,7 +17,7 @@ def clock(monkeypatch):
 
 
 def test_idleness_is_told_once_when_it_has_lasted(clock):
-    """It begins when the last unit ends, however long that took, and anew with whatever is asked meanwhile."""
+    """It begins when the last unit ends, however long that took, and anew with what is asked meanwhile."""
     told = []
     made = reports.Reports(1, None, None, lambda: told.append(clock.now), idle_seconds=0.1)
     made.tell_idle(idle=False)
