@@ -121,3 +121,11 @@ def interval(seconds: float) -> tuple[float, float]:
     start = time.monotonic()
     time.sleep(seconds)
     return start, time.monotonic()
+
+
+def nested_square(x: int) -> tuple[int, int]:
+    """A square, by an Executor of the unit's own, and the cores that there are for such Executors."""
+    from malleable.live import Executor, embedded
+
+    with Executor("nested") as executor:
+        return executor.submit(square, x).result(), embedded.current().broker.scheduler.ledger.cores

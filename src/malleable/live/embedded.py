@@ -11,14 +11,16 @@ import atexit
 import os
 import queue
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from malleable.errors import ExecutionError
 from malleable.live.broker import Broker, Order, RefusedError
 from malleable.live.cpus import CpuSets
 from malleable.live.events import KINDS, Confirmed, Event, Progressed, Registered
 from malleable.live.listeners import tell
+from malleable.live.membership import CORES_VARIABLE
 from malleable.live.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from malleable.live.membership import JobRequest, Outcome
 
 POLICY = "wham"
+LOOK_SECONDS = 1.0
+"""Seconds between two looks whether the broker has ended while a job joins."""
 
 
 class EmbeddedBroker:
@@ -65,6 +69,10 @@ class EmbeddedBroker:
                 joined.set_result(None)
 
         self._said.put((register, event))
+        while not joined.done():
+            wait([joined], LOOK_SECONDS)
+            if not self._thread.is_alive() and not joined.done():
+                raise ExecutionError("the broker of this process has ended", "Python is about to end")
         joined.result()
         return EmbeddedMembership(self, request.job)
 
@@ -120,8 +128,14 @@ def current() -> EmbeddedBroker:
     with _lock:
         if _current is None:
             cpus = CpuSets()
-            _current = EmbeddedBroker(Broker(Scheduler(None, cpus.total, POLICY), cpus))
+            _current = EmbeddedBroker(Broker(Scheduler(None, _cores(cpus.total), POLICY), cpus))
         return _current
+
+
+def _cores(there: int) -> int:
+    """All cores, or as many as the environment allows."""
+    said = os.environ.get(CORES_VARIABLE, "")
+    return max(1, min(there, int(said))) if said.isdecimal() else there
 
 
 def join(

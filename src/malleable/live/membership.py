@@ -29,6 +29,19 @@ if TYPE_CHECKING:
 Outcome = Literal["finished", "failed", "cancelled"]
 EMBEDDED = "embedded"
 VARIABLE = "MALLEABLE_BROKER"
+CORES_VARIABLE = "MALLEABLE_EMBEDDED_CORES"
+"""The most cores that the broker of a process divides, where it is not to have all."""
+
+
+def inside_unit(threads: int) -> dict[str, str]:
+    """Variables for processes whose units may have Executors of their own.
+
+    A unit that waits for such a job holds its core. Were both jobs of one broker, all cores could be held by
+    units that wait for cores. So a unit's jobs are those of a broker of its own process, on its own cores.
+    """
+    return {VARIABLE: EMBEDDED, CORES_VARIABLE: str(threads)}
+
+
 _numbers = itertools.count(1)
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from itertools import count
 from math import sqrt
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from joblib import Parallel, delayed, parallel_config
 
 import malleable.live.joblib
 from malleable.errors import ExecutionError
+from malleable.live import Executor
+from malleable.live.broker import RefusedError
 from malleable.live.clients import joblib_backend
 from malleable.live.events import CoresChanged
 from support import joblib_tasks as tasks
@@ -131,6 +134,20 @@ def test_what_cannot_be_sent_is_said_clearly(malleably):
     """A task that cannot be pickled is an error that says so."""
     with pytest.raises(ExecutionError, match=r"a task cannot be sent to a worker: .*lock"):
         Parallel()(delayed(id)(threading.Lock()) for _ in range(2))
+
+
+def test_a_broker_that_refuses(malleably, monkeypatch):
+    """A job that the broker does not take, also in the middle of a call, is an error of the call."""
+    real, calls = Executor.submit, count()
+
+    def submit(executor, *what):
+        if next(calls) > 5:
+            raise RefusedError("no more jobs")
+        return real(executor, *what)
+
+    monkeypatch.setattr(Executor, "submit", submit)
+    with pytest.raises(RefusedError, match="no more jobs"):
+        Parallel()(delayed(units.nap)(0.01) for _ in range(50))
 
 
 def test_an_input_that_raises(malleably):

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import Executor as AnyExecutor
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import ExecutionError
+from malleable.errors import ExecutionError, MalleableError
 from malleable.execution.worker_processes import available
 from malleable.live.clients.executor import Executor
 from malleable.live.clients.shared_arrays import SharedArrays, call_packed
+from malleable.live.listeners import tell
+from malleable.live.pool.by_value import dumps_by_value
 from malleable.live.pool.units import pack
 
 try:
@@ -112,25 +114,26 @@ class MalleableBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
         return future
 
     def _submit(self, batch: Any) -> Future[Any]:
+        failed: Future[Any] = Future()
         executor, arrays = self._executor, self._arrays
-        if executor is None:  # the call was aborted
-            future: Future[Any] = Future()
-            future.cancel()
-            return future
-        if arrays is None:
-            return executor.submit(batch)
+        if executor is None:
+            failed.set_exception(CancelledError())
+            return failed
         try:
-            packed = pack(batch, "a task", arrays.dumps)
-        except ExecutionError as error:
-            future = Future()
-            future.set_exception(error)
-            return future
-        return executor.submit(call_packed, packed)
+            dumps = dumps_by_value if arrays is None else arrays.dumps
+            return executor.submit(call_packed, pack(batch, "a task", dumps))
+        except (
+            MalleableError,
+            RuntimeError,
+        ) as error:  # it cannot be sent, is refused, or is over
+            failed.set_exception(error)
+            return failed
 
     def _call_back(self, callback: Callable[[Future[Any]], Any], done: Future[Any]) -> None:
-        if self._callbacks is not None:
+        callbacks = self._callbacks
+        if callbacks is not None:
             with suppress(RuntimeError):  # the call is over
-                self._callbacks.submit(callback, done)
+                callbacks.submit(tell, callback, done)
 
     def retrieve_result_callback(self, out: Future[Any]) -> Any:
         """The results of a batch."""

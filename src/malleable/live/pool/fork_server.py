@@ -22,6 +22,7 @@ from typing import IO, Any, cast
 from malleable.errors import ExecutionError
 from malleable.execution.thread_variables import VARIABLES
 from malleable.execution.worker_loop import end_with
+from malleable.live.membership import inside_unit
 from malleable.live.pool import worker
 from malleable.live.pool.channel import Channel
 
@@ -59,7 +60,12 @@ def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
                 [sys.executable, "-c", PROGRAM],
                 stdin=subprocess.PIPE,
-                env={**os.environ, **dict.fromkeys(VARIABLES, str(threads)), DEPTH: str(depth + 1)},
+                env={
+                    **os.environ,
+                    **dict.fromkeys(VARIABLES, str(threads)),
+                    **inside_unit(threads),
+                    DEPTH: str(depth + 1),
+                },
                 pass_fds=[theirs.fileno()],
             )
     except OSError:

@@ -19,7 +19,9 @@ class Reports:
     on_idle: Callable[[], None] | None
     idle_seconds: float
     _done: int = 0
+    _busy: bool = False
     _idle_since: float | None = field(default_factory=time.monotonic)
+    """None once it was told."""
 
     def tell_width(self, in_use: int, *, asked: bool) -> None:
         """Tell the width in force if it has changed, or if a width was asked for that it equals."""
@@ -38,9 +40,10 @@ class Reports:
 
     def tell_idle(self, *, idle: bool) -> None:
         """Tell of idleness, once, when it has lasted for long enough."""
-        if not idle:
+        if self._busy and idle:
             self.awake()
-        elif self.patience() == 0.0:
+        self._busy = not idle
+        if idle and self.patience() == 0.0:
             self.end()
 
     def end(self) -> None:
