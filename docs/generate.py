@@ -36,6 +36,7 @@ from malleable import (  # noqa: E402
     contracts,
     errors,
     fitting,
+    live,
     model,
     results,
     statistics,
@@ -220,7 +221,9 @@ def api() -> str:
         *files,
         "## Measurements\n\nFrom `malleable.fitting`; [how to use them](../how-to/use-measured-speedups.md).",
         *[_entry(name, getattr(fitting, name)) for name in MEASURING],
-        "## Executors\n\nFrom `malleable.execution.ray`, with the extra `malleable[ray]`.",
+        "## Executors\n\n`Executor` is imported from `malleable.live`, with the extra `malleable[live]`;\n"
+        "[how to use it](../how-to/from-processpoolexecutor.md). `RayExecutor` needs `malleable[ray]`.",
+        _entry("Executor", live.Executor),
         _entry("RayExecutor", ray.RayExecutor),
         "## Theory\n\nFrom the modules of `malleable.theory`.",
         *theory,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import random
 import threading
 import time
@@ -24,7 +23,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakSet
 
 from websockets.asyncio.client import unix_connect
 from websockets.exceptions import WebSocketException
@@ -110,7 +108,6 @@ class RemoteMembership:
         self._outcome = ""
         self._answer: Future[bool] = Future()
         self._loop = asyncio.new_event_loop()
-        self.socket: socket.socket | None = None
 
     def start(self, opened: socket.socket | None, *, insist: bool) -> Future[bool]:
         """Begin; the future says whether the first broker has taken the job."""
@@ -120,7 +117,6 @@ class RemoteMembership:
                 runner.run(self._keep_connected(opened, insist=insist))
 
         self._thread = threading.Thread(target=live, name="malleable-membership", daemon=True)
-        _OPEN.add(self)
         self._thread.start()
         return self._answer
 
@@ -179,10 +175,10 @@ class RemoteMembership:
         pause = FIRST_PAUSE
         while not self._over.is_set():
             try:
-                self.socket = opened or open_socket(self._path)
+                opened = opened or open_socket(self._path)
                 async with unix_connect(
                     uri=ADDRESS,
-                    sock=self.socket,
+                    sock=opened,
                     compression=None,
                     ping_interval=None,
                     open_timeout=ANSWER_SECONDS,
@@ -196,7 +192,7 @@ class RemoteMembership:
                     if isinstance(error, RefusedError):
                         self._answer.set_exception(error)
                     break
-            opened = self.socket = None
+            opened = None
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), pause * random.uniform(0.5, 1.0))  # noqa: S311
             pause = min(2.0 * pause, LONGEST_PAUSE)
@@ -258,18 +254,3 @@ class RemoteMembership:
             tell(lambda cancel: cancel(), self._on_cancel)
         else:
             LOGGER.debug("the broker says to job %s: %s", self.job, document)
-
-
-_OPEN: WeakSet[RemoteMembership] = WeakSet()
-
-
-def _leave_to_the_parent() -> None:
-    """In a child that was forked: a copy of a connection would keep it open when the job itself has died."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for membership in _OPEN:
-        if membership.socket is not None and membership.socket.fileno() >= 0:
-            os.dup2(nowhere, membership.socket.fileno(), inheritable=False)
-    os.close(nowhere)
-
-
-os.register_at_fork(after_in_child=_leave_to_the_parent)

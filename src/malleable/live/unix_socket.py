@@ -1,7 +1,8 @@
 """Unix sockets between processes of one user: whoever is at the other end has to be that user.
 
 A folder that only its owner may enter is the first lock; asking the system who holds the other end is the
-second one, for sockets that were put somewhere else by an option.
+second one, for sockets that were put somewhere else by an option. The end of a process is the end of its
+connections, so the children that it forks must not have them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import socket
 import struct
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from malleable.errors import MalleableError
 
@@ -50,4 +52,20 @@ def open_socket(path: str | Path) -> socket.socket:
     if not is_own(made):
         made.close()
         raise ForeignSocketError(f"another user listens at {path}", "choose another folder")
+    _OPENED.add(made)
     return made
+
+
+_OPENED: WeakSet[socket.socket] = WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """In a child that was forked: its copy of a socket would keep the connection when the parent has died."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for connection in _OPENED:
+        if connection.fileno() >= 0:
+            os.dup2(nowhere, connection.fileno(), inheritable=False)
+    os.close(nowhere)
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)

@@ -200,6 +200,22 @@ def test_names_are_text(visit, changing):
     assert seen.said == []
 
 
+@pytest.mark.parametrize("screen", ["desk", "narrow"])
+def test_long_names_stay_within_the_page(visit, changing, screen):
+    """Names of 200 letters, and a command of many words, do not make the page wider than the screen."""
+    changing.join("j" * 200, "c" * 200, units=1e5)
+    changing.join("w" * 200, "d" * 200, units=1e5)
+    changing.extra["j" * 200] = {"kind": "program", "command": ["word"] * 100}
+    changing.run(5)
+    _, seen = visit(changing.status(), changing.history.document(), **SCREENS[screen])
+    seen.page.locator("button.open").first.click()
+    width = SCREENS[screen]["viewport"]["width"]
+    assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
+    # The headings of the columns are there for screen readers only on a phone.
+    right = "[...document.querySelectorAll('main :not(thead *)')].map(e => e.getBoundingClientRect().right)"
+    assert seen.page.evaluate(f"Math.max(...{right})") <= width
+
+
 def test_a_job_opens(visit, machines):
     """A row opens by keyboard, stays open while jobs change, and shows the job's width over time."""
     machine = machines("two")

@@ -19,21 +19,22 @@ from malleable.live.membership import JobRequest
 from malleable.live.orders import Held, RefusedError
 from support.broker_server import BrokerThread, alive, broker_thread, eventually, serve_process, short_folder
 
-CLIENT = """\
-import os, sys, threading
+CLIENT = r"""
+import os, sys, threading, time
 from malleable.live.membership import JobRequest
 from malleable.live.remote import connect
 seat, ready = None, threading.Event()
 def obey(order):
     ready.wait()
     seat.confirm(order.cores, order.number)
-    print(order.cores, flush=True)
+    os.write(1, f"{order.cores}\n".encode())  # in one piece, whichever thread writes
 seat = connect(sys.argv[1], JobRequest("class-1", job=sys.argv[2]), obey)
 ready.set()
-if "fork" in sys.argv and os.fork() == 0:
-    print("child", os.getpid(), flush=True)
-    threading.Event().wait(60)
-threading.Event().wait()
+child = os.fork() if "fork" in sys.argv else None
+if child:
+    os.write(1, f"child {child}\n".encode())
+time.sleep(60)
+os._exit(0)
 """
 
 
@@ -122,15 +123,16 @@ def test_a_killed_client_is_missed_at_once(broker, fork):
     one = Client(broker.path, "one")
     command = [sys.executable, "-c", CLIENT, str(broker.path), "two", *(["fork"] if fork else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:
-        words = [process.stdout.readline().split() for _ in range(1 + fork)]
-        child = next((int(line[1]) for line in words if line[0] == "child"), None)
+        child = None
         try:
+            words = [process.stdout.readline().split() for _ in range(1 + fork)]
+            child = next((int(line[1]) for line in words if line[0] == "child"), None)
             eventually(lambda: broker.jobs()["two"]["in_use"] == one.cores == 2)
             process.send_signal(signal.SIGKILL)
             eventually(lambda: broker.jobs()["one"]["in_use"] == 4)
             assert [*broker.jobs()] == ["one"]
             assert broker.broker.state()["ended"]["lost"] == 1
-            assert child is None or alive(child)
+            assert fork == (child is not None and alive(child))
         finally:
             process.kill()
             if child is not None:

@@ -97,7 +97,8 @@ class Row {
     this.progress.hidden = job.progress === null;
     if (job.progress !== null) this.progress.value = job.progress;
     say(this.done, job.progress === null ? "–" : percent(Math.floor(job.progress * 100) / 100));
-    say(this.cells.get("Left"), job.speed > 0 ? duration(job.remaining / job.speed) : "–");
+    const left = job.speed > 0 && job.remaining !== null ? job.remaining / job.speed : null;
+    say(this.cells.get("Left"), duration(left));
     say(this.cells.get("Age"), duration(job.age));
     say(this.cells.get("Weight"), number(job.weight));
     this.showSpark(now);

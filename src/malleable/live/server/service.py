@@ -65,7 +65,10 @@ class Service:
 
     def submit(self, request: Mapping[str, Any]) -> str:
         """Accept a program; its name."""
-        return self.programs.submit(ProgramRequest.of(request))
+        wanted = ProgramRequest.of(request)
+        job = self.programs.submit(wanted)
+        self._known[job] = _kind_and_command(wanted)
+        return job
 
     def jobs(self, ended: int) -> list[dict[str, Any]]:
         """The jobs that are there, and the last so many programs that have ended."""
@@ -157,7 +160,11 @@ class Service:
         stored = self._stored(job)
         if stored is None:
             return {"kind": "client"}
-        return {"kind": stored.request.form, "command": list(stored.request.command)}
+        return _kind_and_command(stored.request)
+
+
+def _kind_and_command(request: ProgramRequest) -> dict[str, Any]:
+    return {"kind": request.form, "command": list(request.command)}
 
 
 def _document(stored: StoredJob, live: Mapping[str, Any] | None) -> dict[str, Any]:

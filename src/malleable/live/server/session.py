@@ -3,8 +3,6 @@
 A client says `{"kind": "join", "request": {…}, "held": {…}}` first and hears `joined` or `refused`; then it
 says events (`confirmed`, `progressed`, and an ending) and hears `order` and `cancel`. A connection that ends
 without an ending is a job that is lost: its cores are free at once.
-
-Only the last order to a job counts, so only that one waits for a client that is slow to read.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +22,7 @@ from malleable.catalog.spec import Spec
 from malleable.errors import MalleableError, ParameterError
 from malleable.live import events as E  # noqa: N812 - E.Registered reads like what it is
 from malleable.live.orders import Held, Order, RefusedError
+from malleable.live.server.outbox import Outbox
 
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
@@ -89,7 +87,7 @@ class Sessions:
         """One session, from its first word to its last."""
         await websocket.accept()
         with suppress(WebSocketDisconnect, RuntimeError):  # whichever way it notices that the client is gone
-            outbox = _Outbox(asyncio.get_running_loop())
+            outbox = Outbox(asyncio.get_running_loop())
             try:
                 seat = await self._join(await _document(websocket), outbox)
             except MalleableError as error:
@@ -98,7 +96,7 @@ class Sessions:
                 return
             await self._attend(websocket, seat, outbox)
 
-    async def _attend(self, websocket: WebSocket, seat: _Seat, outbox: _Outbox) -> None:
+    async def _attend(self, websocket: WebSocket, seat: _Seat, outbox: Outbox) -> None:
         """A job that has joined: pass on what it says and what it is told, until one of the two ends."""
         sending: asyncio.Task[None] | None = None
         ended = False
@@ -114,7 +112,7 @@ class Sessions:
             if not ended and not self._closing:
                 await asyncio.shield(asyncio.to_thread(seat.lose))
 
-    async def _join(self, document: dict[str, Any], outbox: _Outbox) -> _Seat:
+    async def _join(self, document: dict[str, Any], outbox: Outbox) -> _Seat:
         if document.get("kind") != "join" or not isinstance(document.get("request"), dict):
             raise ParameterError("a session begins with a join", "see docs/reference/http.md")
         request = dict(document["request"])
@@ -136,7 +134,7 @@ class Sessions:
             self._settle_soon()
         return _Seat(event.job, self._broker.tell, lambda: self._broker.tell(E.Lost(event.job)))
 
-    def _attach(self, job: str, ticket: str, outbox: _Outbox) -> _Seat:
+    def _attach(self, job: str, ticket: str, outbox: Outbox) -> _Seat:
         if self._programs is None:
             raise RefusedError("this broker runs no programs")
         programs, on_order = self._programs, outbox.put_order
@@ -179,48 +177,6 @@ class _Seat:
     def lose(self) -> None:
         with suppress(RefusedError):  # it has ended otherwise meanwhile
             self.on_lost()
-
-
-class _Outbox:
-    """What a client is still to be told: the last order, and whether it is cancelled. Put from any thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._news = loop, asyncio.Event()
-        self._lock = threading.Lock()
-        self._order: Order | None = None
-        self._number = -1
-        self._cancel = False
-
-    def put_order(self, order: Order) -> None:
-        """Take an order, unless a later one is there."""
-        with self._lock:
-            if order.number < self._number:
-                return
-            self._order, self._number = order, order.number
-        self._wake()
-
-    def put_cancel(self) -> None:
-        self._cancel = True
-        self._wake()
-
-    def _wake(self) -> None:
-        with suppress(RuntimeError):  # the server has ended
-            self._loop.call_soon_threadsafe(self._news.set)
-
-    async def send_all(self, websocket: WebSocket) -> None:
-        """Send what there is, as it comes, as long as the client is there."""
-        with suppress(WebSocketDisconnect, RuntimeError):
-            while True:
-                await self._news.wait()
-                self._news.clear()
-                with self._lock:
-                    order, self._order = self._order, None
-                    cancel, self._cancel = self._cancel, False
-                if order is not None:
-                    known = {"cores": order.cores, "number": order.number, "cpus": list(order.cpus)}
-                    await websocket.send_json({"kind": "order", **known})
-                if cancel:
-                    await websocket.send_json({"kind": "cancel"})
 
 
 async def _document(websocket: WebSocket) -> dict[str, Any]:
