@@ -201,8 +201,18 @@ def test_a_cancel_reaches_the_supervisor(host):
     assert asked == [1, 2]
     host.programs.detach(job, orders.append)
     host.programs.cancel(job)
-    assert_gone(host.pids)  # it has not started its program
+    assert_gone(host.pids)
+    wait_until(lambda: host.state(job) == "lost", "the end")  # this one leaves no result
+
+
+def test_a_cancel_before_the_supervisor_came(host):
+    """One that was to start the program is ended, and the program with it, without having run."""
+    job = host.programs.submit(REQUEST)
+    wait_until(lambda: host.started == [job], "the supervisor")
+    host.programs.cancel(job)
+    assert_gone(host.pids)
     wait_until(lambda: host.state(job) == "cancelled", "the end")
+    assert host.started == [job]
 
 
 def test_supervisors_that_do_not_come_up(host):
@@ -336,16 +346,18 @@ def test_work_done_is_known_again(host):
 
 
 def test_what_was_lost_and_what_was_cancelled(host):
-    """A program whose supervisor died with the broker is lost; one that was to be cancelled still is."""
+    """A program whose supervisor died, or whose folder is gone, is lost; one that is to be cancelled is."""
     host.broker.tell(CoresChanged(0))
-    lost, cancelled = (host.programs.submit(REQUEST) for _ in range(2))
+    lost, cancelled, removed = (host.programs.submit(REQUEST) for _ in range(3))
     host.store.mark_cancel_asked(cancelled)
+    host.store.mark_started(removed, 1, 2, "another boot")
     host.close()
     host.job_folder(lost).prepare({})
     host.job_folder(lost).mark_started()
     host.open()
     wait_until(lambda: host.state(lost) == "lost", "the lost one")
     wait_until(lambda: host.state(cancelled) == "cancelled", "the cancelled one")
+    wait_until(lambda: host.state(removed) == "lost", "the one without a folder")
     assert host.started == []
 
 

@@ -134,3 +134,4 @@ class BrokerProcess:
             name = JobFolder(folder).program()
             if name is not None and name.process() is not None:
                 signal_family(name.pid, signal.SIGKILL)
+        wait_until(lambda: not self.supervisors(), "end of all supervisors")

@@ -175,8 +175,8 @@ def form_for(program: str) -> Literal["pipe", "fifo"]:
     """The form for a program: ninja takes the fifo form, all else takes pipes.
 
     Some builds of ninja take pipes, too. But ninja looks for a token only when it has just returned one, and
-    that is not back yet where there are two pipes: with commands of 0.1 s it used 80 % of its cores,
-    not 95 %.
+    that is not back yet where there are two pipes: it used 80 % of its cores, and 95 % by a fifo. The price:
+    on a busy machine a smaller width takes longer to be in force, 4 to 19 commands from 4 to 1, and not 3.
     """
     return "fifo" if Path(program).name in NINJAS else "pipe"
 

@@ -24,7 +24,7 @@ from malleable.live.job_folder import HeldCores, JobFolder, Result
 from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
 from malleable.live.program_processes import ProgramProcesses
-from malleable.live.program_run import ProgramRun, condition
+from malleable.live.program_run import ProgramRun
 from malleable.live.state.schema import StoreError
 from malleable.live.state.store import PRESENT
 
@@ -173,11 +173,11 @@ class ProgramJobs:
         waiting = []
         for stored in self._store.jobs(PRESENT):
             run = self._add(stored)
-            found = condition(run.folder)
+            run.running = run.folder.started or stored.state == "running"
+            found = run.condition()
             if found in {"ended", "lost"}:
                 self._processes.look_for_result(run)
                 continue
-            run.running = run.folder.started
             if run.folder.held().cores > 0 and found == "supervised":
                 self._join(run, run.folder.held())
                 self._processes.adopt(run)

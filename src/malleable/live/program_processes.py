@@ -15,7 +15,6 @@ from malleable.live.events import KINDS, Confirmed
 from malleable.live.job_folder import ProcessName, Result
 from malleable.live.loop_thread import LoopThread
 from malleable.live.orders import RefusedError
-from malleable.live.program_run import condition
 from malleable.live.state.schema import StoreError
 from malleable.live.supervisor import NOT_NEEDED
 from malleable.live.supervisor_process import ask_to_end, end_leftovers, log_end, start_supervisor
@@ -110,9 +109,10 @@ class ProgramProcesses:
         if run.gone or run.supervisor != name:
             return
         run.supervisor = None
-        if condition(run.folder) == "supervised":  # by one that an earlier broker started
+        found = run.condition()
+        if found == "supervised":  # by one that an earlier broker started
             self._adopt(run)
-        elif condition(run.folder) == "waiting":
+        elif found == "waiting":
             self._try_again(run, code)
         else:
             self._look_for_result(run)
@@ -148,7 +148,7 @@ class ProgramProcesses:
 
     def _look_for_result(self, run: ProgramRun) -> None:
         """End a program that has left a result, or a supervisor that is gone without one."""
-        found = "supervised" if run.gone else condition(run.folder)
+        found = "supervised" if run.gone else run.condition()
         result = run.folder.result()
         if result is not None and not run.gone:
             self.end(run, result)

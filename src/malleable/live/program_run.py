@@ -40,6 +40,16 @@ class ProgramRun:
         """The name of its job."""
         return self.stored.job
 
+    def condition(self) -> Literal["supervised", "ended", "lost", "waiting"]:
+        """What became of the program, by its folder; one that ran is never said to wait, even without one."""
+        if self.folder.supervisor() is not None:
+            return "supervised"
+        if (
+            self.folder.result() is not None
+        ):  # looked for after the supervisor, which writes it before it ends
+            return "ended"
+        return "lost" if self.running or self.folder.started else "waiting"
+
     def registered(self, workload: Workload, held: HeldCores) -> Registered:
         """The job as the scheduler is told of it, with what it has and what it has done."""
         now, request = time.time(), self.stored.request
@@ -50,15 +60,6 @@ class ProgramRun:
             started=self.running,
             work_done=_work_done(workload, str(request.job_class), held.history(now)),
         )
-
-
-def condition(folder: JobFolder) -> Literal["supervised", "ended", "lost", "waiting"]:
-    """What became of a program, by its folder."""
-    if folder.supervisor() is not None:
-        return "supervised"
-    if folder.result() is not None:  # looked for after the supervisor, which writes it before it ends
-        return "ended"
-    return "lost" if folder.started else "waiting"
 
 
 def _work_done(workload: Workload, job_class: str, history: dict[int, float]) -> float:

@@ -11,6 +11,7 @@ import pytest
 
 from malleable.live.programs import build_progress
 from malleable.live.programs.build_progress import BuildProgress, planned_commands
+from support.living import assert_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="builds are supervised on Linux")
 MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -33,9 +34,13 @@ def test_no_plan(tmp_path, monkeypatch):
     assert planned_commands(["ninja"], tmp_path, HERE) == {}
     assert planned_commands(["make"], tmp_path, HERE) == {}
     assert planned_commands(["make"], tmp_path / "gone", HERE) == {}
-    monkeypatch.setattr(build_progress, "PLAN_SECONDS", 0.1)
-    (tmp_path / "Makefile").write_text("X := $(shell sleep 600)\nall:\n\techo $(X)\n")
+    note = tmp_path / "pid"
+    (tmp_path / "Makefile").write_text(
+        f"X := $(shell echo $$$$ > {note}; exec sleep 600)\nall:\n\techo $(X)\n"
+    )
+    monkeypatch.setattr(build_progress, "PLAN_SECONDS", 2.0)
     assert planned_commands(["make"], tmp_path, HERE) == {}
+    assert_gone([int(note.read_text())])
 
 
 class Output:

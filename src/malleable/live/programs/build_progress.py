@@ -7,12 +7,14 @@ says `@`. A command that was started and does not run any more is done.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from malleable.live.process_tree import signal_family
 from malleable.live.programs.progress import Progress, parse_build_progress
 
 if TYPE_CHECKING:
@@ -32,13 +34,19 @@ def planned_commands(
     if PurePath(words[0]).name not in MAKES:
         return Counter()
     try:
-        said = subprocess.run(  # noqa: S603 - the user's own command, which runs nothing this way
-            [*words, "-n"], cwd=folder, env=dict(environment), timeout=PLAN_SECONDS, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, start_new_session=True,
+        make = subprocess.Popen(  # noqa: S603 - the user's own command, which runs nothing this way
+            [*words, "-n"], cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return Counter()
-    lines = said.stdout.decode("utf-8", errors="replace").splitlines()
+    with make:
+        try:
+            said, _ = make.communicate(timeout=PLAN_SECONDS)
+        except subprocess.TimeoutExpired:
+            signal_family(make.pid, signal.SIGKILL)  # with what its Makefile has it ask the shell
+            return Counter()
+    lines = said.decode("utf-8", errors="replace").splitlines()
     return Counter(line for line in lines if line and not line.startswith(("make:", "make[")))
 
 
