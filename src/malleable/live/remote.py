@@ -45,8 +45,8 @@ LOGGER = logging.getLogger(__name__)
 ADDRESS = "ws://localhost/v1/session"
 ANSWER_SECONDS = 10.0
 """Seconds that a broker has to answer when a job joins."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between two attempts to reach a broker again."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+"""Seconds between two attempts to reach a broker again; it divides cores anew when all had time for that."""
 PROGRESS_SECONDS = 0.1
 """Seconds between two reports of progress; what is reported in between is one report."""
 LAST_WORDS_SECONDS = 2.0

@@ -109,6 +109,14 @@ def test_a_broker_may_refuse(broker):
     one.seat.end("finished")
 
 
+def test_a_seat_is_light():
+    """What the supervisor of every program loads: neither NumPy nor SciPy, Numba, or the web framework."""
+    heavy = ("numpy", "scipy", "numba", "pydantic", "fastapi", "starlette", "httpx")
+    code = f"import sys, malleable.live.remote; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_without_a_broker_there_is_no_seat():
     """Nobody at the socket, or no socket: None, and no thread is left behind."""
     with short_folder() as folder:
@@ -174,6 +182,39 @@ def test_clients_are_counted_again_after_a_crash():
         two.seat.end("finished")
         eventually(lambda: one.cores == 4)
         one.seat.end("finished")
+
+
+@pytest.mark.slow
+def test_clients_survive_many_crashes():
+    """The broker is killed 20 times: each time all clients are counted again, and never use more cores."""
+    with serve_process("--no-bind", "--cores", "6", "--policy", "equi") as process:
+        clients = [Client(process.path, f"client-{i}") for i in range(3)]
+        eventually(lambda: [client.cores for client in clients] == [2, 2, 2])
+        most, over = [0], threading.Event()
+
+        def sample():
+            while not over.wait(0.005):
+                most.append(sum(client.cores for client in clients))
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            for _ in range(20):
+                before = [len(client.orders) for client in clients]
+                process.kill()
+                process.start()
+                eventually(
+                    lambda before=before: all(
+                        len(client.orders) > old for client, old in zip(clients, before, strict=True)
+                    )
+                )
+                eventually(lambda: [client.cores for client in clients] == [2, 2, 2])
+        finally:
+            over.set()
+            sampler.join()
+        assert max(most) == 6
+        for client in clients:
+            client.seat.end("finished")
 
 
 def test_a_job_that_insists_joins_when_there_is_a_broker():
