@@ -95,6 +95,13 @@ def test_secrets_are_not_shown(store):
     assert "make" in text
 
 
+def test_only_the_user_may_read_it(store):
+    """The database and the files beside it are the user's alone."""
+    store.add(REQUEST)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in store.folder.glob("jobs.sqlite*")}
+    assert modes == dict.fromkeys(("jobs.sqlite", "jobs.sqlite-wal", "jobs.sqlite-shm"), 0o600)
+
+
 def test_progress_is_written_together(store):
     """The last report counts, a little later, and the number of units stays when it is not said again."""
     job = store.add(REQUEST).job

@@ -68,6 +68,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is of version {version}, this malleable reads version {VERSION}",
             "use the malleable that wrote it, or name another folder (MALLEABLE_STATE)",
         )
+    if not entries:
+        path.chmod(0o600)  # variables of programs may hold secrets; the files beside it get the same mode
     connection.execute("PRAGMA journal_mode=WAL")
     if not entries:
         connection.executescript(
@@ -102,6 +104,11 @@ def explained(path: Path) -> Iterator[None]:
     """Errors of SQLite in one line, with what to do."""
     try:
         yield
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        problem = f"cannot use {path}: {error.strerror}"
+        raise StoreError(problem, "look at the folder's rights") from None
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
         raise StoreError(*_words(name, error, path)) from None
