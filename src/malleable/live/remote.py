@@ -105,6 +105,7 @@ class RemoteMembership:
         """Of the orders of this connection, and of the orders so far, as the job sees them."""
         self._unsent: deque[dict[str, Any]] = deque()
         self._news, self._over = asyncio.Event(), asyncio.Event()
+        self._joined = False
         self._outcome = ""
         self._answer: Future[bool] = Future()
         self._loop = asyncio.new_event_loop()
@@ -167,8 +168,9 @@ class RemoteMembership:
         self._news.set()
 
     def _send(self, document: dict[str, Any]) -> None:
-        self._unsent.append({**document, "job": self.job})
-        self._news.set()
+        if self._joined:  # else the next broker is told how things are when the job joins it
+            self._unsent.append({**document, "job": self.job})
+            self._news.set()
 
     async def _keep_connected(self, opened: socket.socket | None, *, insist: bool) -> None:
         """One connection after the other, until the job is over."""
@@ -213,7 +215,7 @@ class RemoteMembership:
             answer = json.loads(await connection.recv())
         if answer["kind"] != "joined":
             raise RefusedError(answer["reason"], answer.get("hint", ""))
-        self._first_number = self._last_number + 1
+        self._joined, self._first_number = True, self._last_number + 1
         if not self._answer.done():
             self._answer.set_result(True)
 
@@ -224,6 +226,7 @@ class RemoteMembership:
             async for text in connection:
                 self._hear(json.loads(text))
         finally:
+            self._joined = False
             sending.cancel()
             with suppress(asyncio.CancelledError, WebSocketException):
                 await sending
