@@ -409,7 +409,10 @@ def test_a_disk_that_is_full_for_a_while(host, monkeypatch):
 @pytest.mark.slow
 def test_ten_thousand_queued_programs(host):
     """They are accepted and held, by this broker and by the next one, which starts none but the first."""
-    host.running(ProgramRequest(("x",), "/", memory=100.0))
+    first, _ = host.running(ProgramRequest(("x",), "/", memory=100.0))
+    host.job_folder(first).mark_started()
+    host.job_folder(first).note_held(HeldCores(2, (0, 1), time.time()))
+    assert host.job_folder(first).lock()
     request = ProgramRequest(("x",), "/", memory=1.0)
     with ThreadPoolExecutor(8) as threads:  # who waits for the disk at the same time waits once
         names = set(threads.map(lambda _: host.programs.submit(request), range(10_000)))
@@ -420,6 +423,7 @@ def test_ten_thousand_queued_programs(host):
     host.open()
     wait_until(lambda: host.broker.look(lambda scheduler: len(scheduler.table)) == 10_001, "all", 300.0)
     assert host.store.counts() == {"queued": 10_000, "running": 1}
+    assert len(host.started) == 1
 
 
 def test_names_are_numbers(host):
