@@ -1,7 +1,8 @@
 """Write the reference pages from the code: `make docs`. With --check, only say which are stale (exit 1).
 
 cli.md holds the --help of every command, kinds.md what `malleable.api.listing` says of every kind,
-api.md the signatures and docstrings of the public names. Nothing in them is written by hand.
+api.md the signatures and docstrings of the public names, http.md the OpenAPI description of the broker.
+Nothing in them is written by hand.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ os.environ.update(
 for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"):
     os.environ.pop(name, None)
 
-from typer.testing import CliRunner  # noqa: E402 - after the environment
+from http_page import http_parts  # noqa: E402 - after the environment
+from typer.testing import CliRunner  # noqa: E402
 
 import malleable  # noqa: E402
 from malleable import (  # noqa: E402
@@ -34,6 +36,7 @@ from malleable import (  # noqa: E402
     contracts,
     errors,
     fitting,
+    live,
     model,
     results,
     statistics,
@@ -218,7 +221,9 @@ def api() -> str:
         *files,
         "## Measurements\n\nFrom `malleable.fitting`; [how to use them](../how-to/use-measured-speedups.md).",
         *[_entry(name, getattr(fitting, name)) for name in MEASURING],
-        "## Executors\n\nFrom `malleable.execution.ray`, with the extra `malleable[ray]`.",
+        "## Executors\n\n`Executor` is imported from `malleable.live`, with the extra `malleable[live]`;\n"
+        "[how to use it](../how-to/from-processpoolexecutor.md). `RayExecutor` needs `malleable[ray]`.",
+        _entry("Executor", live.Executor),
         _entry("RayExecutor", ray.RayExecutor),
         "## Theory\n\nFrom the modules of `malleable.theory`.",
         *theory,
@@ -337,7 +342,15 @@ def _cell(text: str) -> str:
     return text.replace("\n", " ").replace("|", "\\|")
 
 
-PAGES = {"cli.md": cli, "kinds.md": kinds, "api.md": api}
+# --- http.md ----------------------------------------------------------------------------------------------
+
+
+def http() -> str:
+    """Every operation of the broker's HTTP interface."""
+    return page("HTTP API", *http_parts())
+
+
+PAGES = {"cli.md": cli, "kinds.md": kinds, "api.md": api, "http.md": http}
 
 if __name__ == "__main__":
     sys.exit(main())

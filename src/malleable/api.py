@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from malleable.fitting import Fit, Measured, Measurements, SizeFit
+    from malleable.live.play import Played
     from malleable.paper.contracts import Effort
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
@@ -186,6 +187,34 @@ def compare(
     return simulation.compare(
         read_workload(workload), cores, policies,
         load=load, baseline=baseline, executor=executor, progress=progress, workers=workers, **settings,
+    )  # fmt: skip
+
+
+def play(
+    workload: Workload | str | Path,
+    cores: int,
+    policies: str | Sequence[Policy | str],
+    *,
+    load: float | None = None,
+    jobs: int = 500,
+    speed: float | None = None,
+    seed: int = 0,
+    warmup: int | None = None,
+    burn: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Played:
+    """Policies on the live system, in real time, beside the simulator on the same jobs.
+
+    Jobs sleep for as long as they would work, so there may be any number of cores; with `burn` they burn CPU
+    time on the CPUs of this machine. `speed` is the units of model time that pass per second.
+    """
+    from malleable.catalog import split_policies  # noqa: PLC0415 - ditto
+    from malleable.live import play as live  # noqa: PLC0415 - ditto
+
+    chosen = split_policies(policies) if isinstance(policies, str) else policies
+    return live.play(
+        read_workload(workload), cores, chosen,
+        jobs=jobs, speed=speed, load=load, seed=seed, warmup=warmup, burn=burn, progress=progress,
     )  # fmt: skip
 
 

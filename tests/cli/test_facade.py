@@ -16,6 +16,9 @@ ALLOWED = {
     "malleable.results",  # what comes back, and whether it can be saved
     "malleable.catalog.families",  # names for --help, without importing anything
     "malleable.catalog.split_policies",  # what --policies means
+    "malleable.live.http_client",  # the questions that the broker is asked, one method each
+    "malleable.live.following",  # those that are asked until there is an answer
+    "malleable.live.server.run",  # the broker itself
     "malleable.numerics.json_numbers",  # numbers as JSON can write them
     "malleable.__version__",
     "malleable.cli",

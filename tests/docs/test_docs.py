@@ -14,8 +14,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tomllib
@@ -28,6 +30,7 @@ import pytest
 
 import malleable as package
 from malleable.cli import app
+from support.broker_server import short_folder
 from support.shell import Outcome, malleable, shell
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +80,20 @@ def with_code() -> list[Path]:
     return [page for page in PAGES if any(block.language != "text" for block in blocks(page))]
 
 
+@pytest.fixture
+def own_broker(monkeypatch):
+    """Folders for the broker that a page starts, and its end if the page does not come to that."""
+    with short_folder() as folder:
+        monkeypatch.setenv("MALLEABLE_HOME", str(folder / "home"))
+        monkeypatch.setenv("MALLEABLE_STATE", str(folder / "state"))
+        monkeypatch.delenv("MALLEABLE_BROKER", raising=False)
+        yield
+        if (folder / "home" / "broker.sock").exists():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int((folder / "home" / "broker.lock").read_text()), signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("own_broker")
 @pytest.mark.parametrize("page", with_code(), ids=name_of)
 def test_page_runs(page, tmp_path, monkeypatch):
     """Everything that a page tells its reader to type works, and prints what the page says."""

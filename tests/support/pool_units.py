@@ -26,7 +26,8 @@ def nap(seconds: float) -> float:
 
 
 def held(folder: Path, number: int) -> int:
-    """Note that a unit has started, and wait until there is a file named `go`, or one of its own."""
+    """Note that a unit has started, and where; wait until there is a file named `go`, or one of its own."""
+    (folder / f"pid-of-{number}").write_text(str(os.getpid()))
     (folder / f"started-{number}").touch()
     while not ((folder / "go").exists() or (folder / f"go-{number}").exists()):
         time.sleep(0.005)
@@ -113,3 +114,18 @@ class Sealed:
 
     def __reduce__(self):
         return unseal, (os.getpid(),)
+
+
+def interval(seconds: float) -> tuple[float, float]:
+    """When a unit was under way, by a clock that all processes share."""
+    start = time.monotonic()
+    time.sleep(seconds)
+    return start, time.monotonic()
+
+
+def nested_square(x: int) -> tuple[int, int]:
+    """A square, by an Executor of the unit's own, and the cores that there are for such Executors."""
+    from malleable.live import Executor, embedded
+
+    with Executor("nested") as executor:
+        return executor.submit(square, x).result(), embedded.current().broker.scheduler.ledger.cores

@@ -16,13 +16,22 @@ from malleable.cli import (
     _streams,
     allocate,
     bound,
+    cancel,
     compare,
+    drain,
     fit,
     list_kinds,
+    logs,
     meanfield,
     measure,
     paper,
+    play,
+    serve,
+    set_values,
     simulate,
+    status,
+    submit,
+    watch,
 )
 from malleable.cli._shared import say
 from malleable.errors import MalleableError
@@ -58,9 +67,18 @@ app.command("allocate")(allocate.command)
 app.command("meanfield")(meanfield.command)
 app.command("simulate")(simulate.command)
 app.command("compare")(compare.command)
+app.command("play")(play.command)
 app.command("measure")(measure.command)
 app.command("fit")(fit.command)
 app.command("paper")(paper.command)
+app.command("serve")(serve.command)
+app.command("submit")(submit.command)
+app.command("status")(status.command)
+app.command("watch")(watch.command)
+app.command("logs")(logs.command)
+app.command("cancel")(cancel.command)
+app.command("set")(set_values.command)
+app.command("drain")(drain.command)
 app.command("list")(list_kinds.command)
 
 

@@ -129,6 +129,20 @@ class Learner:
         """What is believed now: concave, not falling, and s(k) ≤ k; at first the prior, if it is so."""
         return self._learned()[0]
 
+    @property
+    def points(self) -> tuple[tuple[int, float], ...]:
+        """The typical rate observed at each width, as a multiple of the speed believed on one core.
+
+        Rates have a level of their own; it is taken to be the one at which half of the points lie above the
+        speedup that is believed.
+        """
+        if not self._widths:
+            return ()
+        widths = sorted(self._widths)
+        logs = np.array([self._widths[k].centre for k in widths])
+        level = np.median(logs - np.log(np.asarray(self.speedup(np.array(widths, dtype=float)))))
+        return tuple(zip(widths, np.exp(logs - level).tolist(), strict=True))
+
     def uncertainty(self, cores: int) -> float:
         """The standard deviation of log s(k): 0.1 means that s(k) is known to about 10 %."""
         _, knots, deviations = self._learned()

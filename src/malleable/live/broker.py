@@ -18,11 +18,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from malleable.errors import MalleableError
+from malleable.live.cost_so_far import CostSoFar
 from malleable.live.events import CoresChanged, Ended, Tick
 from malleable.live.listeners import tell
+from malleable.live.orders import Order, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,22 +33,10 @@ if TYPE_CHECKING:
     from malleable.live.events import Event, Registered
     from malleable.live.scheduler import Scheduler
 
-
-class RefusedError(MalleableError):
-    """The scheduler refused an event: it makes no sense, or came too late."""
+Seen = TypeVar("Seen")
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """From now on `job` may use so many cores: the first of these CPUs (none are named where none are bound).
-
-    The client answers with `Confirmed(job, cores, number)` whenever the number of cores it uses has changed.
-    """
-
-    job: str
-    cores: int
-    number: int
-    cpus: tuple[int, ...] = ()
+__all__ = ["Broker", "Order", "RefusedError"]
 
 
 @dataclass
@@ -63,7 +52,8 @@ class Broker:
     """Divides cores among clients that join and leave; `close` ends its thread.
 
     Without `cpus` cores are numbers only, and there may be more of them than the machine has. `handle` is
-    called in place of `scheduler.handle`, by a journal say; `on_change` after whatever changed something.
+    called in place of `scheduler.handle`, by a journal say; `on_change` after whatever changed something. The
+    `clock` passes `speed` of its units per second.
     """
 
     def __init__(
@@ -72,12 +62,14 @@ class Broker:
         cpus: CpuSets | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        speed: float = 1.0,
         handle: Callable[[Event, float], list[Action]] | None = None,
         on_change: Callable[[Event], None] | None = None,
     ) -> None:
         self.scheduler = scheduler
-        self._cpus, self._clock, self._on_change = cpus, clock, on_change
-        self._handle = handle or scheduler.handle
+        self._cpus, self._clock, self._speed, self._on_change = cpus, clock, speed, on_change
+        self.cost = CostSoFar(scheduler)
+        self._handle = self.cost.watching(handle or scheduler.handle)
         self._start = clock()
         self._members: dict[str, _Member] = {}
         self._lock = threading.Condition(threading.RLock())
@@ -137,6 +129,11 @@ class Broker:
         """The CPUs that count as a job's own."""
         with self._lock:
             return tuple(self._members[job].cpus) if job in self._members else ()
+
+    def look(self, see: Callable[[Scheduler], Seen]) -> Seen:
+        """What `see` finds in the scheduler, which no event changes meanwhile."""
+        with self._lock:
+            return see(self.scheduler)
 
     def state(self) -> dict[str, Any]:
         """`Scheduler.state` of this moment."""
@@ -201,7 +198,7 @@ class Broker:
             with self._lock:
                 wake = self.scheduler.wake_at
                 if not self._closed and (wake is None or wake > self.now):
-                    self._lock.wait(None if wake is None else wake - self.now)
+                    self._lock.wait(None if wake is None else (wake - self.now) / self._speed)
                     continue
                 if self._closed:
                     return

@@ -51,7 +51,8 @@ class Registered(Event):
 
     `units` says how many units of work it has, `size` how long they take on one core, where that is known.
     A job that was counted before (its broker was started again) says how many `cores` it uses, its `age` and
-    the `work_done`; it keeps them until the next decision, at the next other event.
+    the `work_done`; it keeps them until the next decision, at the next other event. One that was `started`
+    holds its memory even while it uses no core.
     """
 
     kind: ClassVar[str] = "registered"
@@ -66,6 +67,7 @@ class Registered(Event):
     never_pause: bool = False
     cores: Cores = 0
     age: NonNegative = 0.0
+    started: bool = False
 
 
 @dataclass(frozen=True)

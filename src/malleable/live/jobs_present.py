@@ -49,7 +49,7 @@ class JobsPresent:
     def add(self, event: Registered, class_index: int, cores: int, now: float) -> None:
         """A new job; `cores` are those that it uses already and may go on using."""
         cost = float(self.beliefs.workload.holding_costs[class_index])
-        before = float(event.cores > 0)
+        before = float(event.cores > 0 or event.started)
         self.table.add(
             event.job,
             {
@@ -76,6 +76,10 @@ class JobsPresent:
     def units_done(self, job: str) -> float:
         """Units that a job has reported."""
         return self._units.get(job, (0.0, None))[0]
+
+    def units_in_all(self, job: str) -> float | None:
+        """Units that a job has, if it said so."""
+        return self._units.get(job, (0.0, None))[1]
 
     def progress(self, job: str, done: float, units: float | None, cores: int, now: float) -> bool:
         """A report of a job that uses so many cores; whether the believed speedups have changed."""

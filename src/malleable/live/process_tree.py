@@ -63,6 +63,14 @@ def threads(pid: int) -> list[int]:
         return []
 
 
+def environment(pid: int) -> list[bytes]:
+    """The variables that a process was started with; none if it is gone, or not ours."""
+    try:
+        return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
 def signal_family(root: int, signum: signal.Signals) -> set[int]:
     """Send a signal to a program and all that it has started, newborn ones included; returns which."""
     told: set[int] = set()

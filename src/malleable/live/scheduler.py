@@ -96,6 +96,11 @@ class Scheduler:
         self.machine = _checked(Machine(self.beliefs.workload, cores, cores, chosen), self._label)
 
     @property
+    def policy_name(self) -> str:
+        """The policy as it was named, with its options."""
+        return self._label
+
+    @property
     def table(self) -> JobTable:
         """The jobs present, as numbers."""
         return self.jobs.table

@@ -199,6 +199,11 @@ def _buyers(workload: Workload, cap: float, *, integer: bool = False) -> Whittle
     return WhittleBuyers(workload.speedups, workload.holding_costs, cap=cap, integer=integer)
 
 
+def whole_core_bound(workload: Workload, cores: float, mean_cores: float) -> float:
+    """`Bound.bound_integer` alone, for those who ask often."""
+    return relax(workload, _buyers(workload, cores, integer=True), mean_cores).value
+
+
 def bound(workload: Workload, cores: float, mean_cores: float | None = None) -> Bound:
     """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants.
 

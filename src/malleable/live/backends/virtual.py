@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray
     from malleable.live.actions import Action
+    from malleable.live.decision import Machine
     from malleable.live.scheduler import Scheduler
     from malleable.model import Workload
     from malleable.sources.streams import Chunk
@@ -47,6 +48,17 @@ class VirtualJob:
         if now > self.since:
             self.left -= self.speed * (now - self.since)
             self.since = now
+
+    def resize(self, cores: int, now: float, machine: Machine, truth: Workload) -> None:
+        """Go on with so many cores; a job that ran before pauses and loses work, as its class says."""
+        self.work_until(now)
+        if cores > 0 and self.ran:
+            pause = machine.pause(self.class_index, self.cores, cores)
+            self.since = now + pause if pause > 0.0 else max(self.since, now)
+            self.left = min(self.left + truth.job_types[self.class_index].resize.work, self.size)
+        self.ran = self.ran or cores > 0
+        self.cores = cores
+        self.speed = float(truth.speedups[self.class_index](cores))
 
     @property
     def done_at(self) -> float:
@@ -149,18 +161,5 @@ class VirtualMachine:
         if job is None:
             return
         if action.cores != job.cores:
-            job.work_until(self.now)
-            if action.cores > 0:
-                self._pay_for_resize(job, action.cores)
-            job.cores = action.cores
-            job.speed = float(self.truth.speedups[job.class_index](action.cores))
+            job.resize(action.cores, self.now, self.scheduler.machine, self.truth)
         self._tell(Confirmed(job.name, job.cores, action.number))
-
-    def _pay_for_resize(self, job: VirtualJob, after: int) -> None:
-        """Starting is free; a job that ran before pauses and loses work."""
-        if job.ran:
-            pause = self.scheduler.machine.pause(job.class_index, job.cores, after)
-            job.since = self.now + pause if pause > 0.0 else max(job.since, self.now)
-            lost = self.truth.job_types[job.class_index].resize.work
-            job.left = min(job.left + lost, job.size)
-        job.ran = True

@@ -13,6 +13,7 @@ from malleable.errors import ExecutionError
 from malleable.execution.worker_processes import available
 from malleable.live.pool.manager import Manager
 from malleable.live.pool.mapping import ordered_map
+from malleable.live.pool.reports import Reports
 from malleable.live.pool.units import Unit, name_of, pack
 from malleable.live.widths import checked_width
 
@@ -30,7 +31,8 @@ class Pool(Executor):
     Growing is in force at once; shrinking when the units in hand are done, which `on_width(k)` tells. At
     width 0 no unit starts. `on_progress(done)` tells how many units have ended. Both are called in the pool's
     thread and must return quickly. A unit whose worker dies is run again, three times at most, so it should
-    be one that may be run twice. BLAS and OpenMP use `threads` threads in each worker.
+    be one that may be run twice. BLAS and OpenMP use `threads` threads in each worker. `on_idle()` tells that
+    no unit has waited or been in hand for `idle_seconds`, and that the pool has ended.
     """
 
     def __init__(
@@ -41,9 +43,12 @@ class Pool(Executor):
         warm_seconds: float = WARM_SECONDS,
         on_width: Callable[[int], None] | None = None,
         on_progress: Callable[[int], None] | None = None,
+        on_idle: Callable[[], None] | None = None,
+        idle_seconds: float = 0.0,
     ) -> None:
         width = available() if width is None else checked_width(width)
-        self._manager = Manager(width, threads, warm_seconds, on_width, on_progress)
+        reports = Reports(width, on_width, on_progress, on_idle, idle_seconds)
+        self._manager = Manager(width, threads, warm_seconds, reports)
         self._numbers = itertools.count()
         self._owner = os.getpid()
         weakref.finalize(self, self._manager.close).atexit = False
@@ -104,14 +109,18 @@ class Pool(Executor):
         """How many units have ended."""
         return self._manager.done
 
+    @property
+    def manager(self) -> Manager:
+        """What keeps the pool going until its last unit is done, even if the pool itself was dropped."""
+        return self._manager
+
     def set_width(self, width: int) -> None:
         """Have that many workers carry out units from now on."""
         self._manager.set_width(checked_width(width))
 
     def set_cpus(self, cpus: Iterable[int]) -> None:
         """Have all workers, present and future, run on these CPUs."""
-        self._manager.cpus = frozenset(cpus)
-        self._manager.wake()
+        self._manager.set_cpus(frozenset(cpus))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more units, and end the workers when those submitted are done, or cancelled."""
@@ -119,6 +128,10 @@ class Pool(Executor):
         self._manager.close()
         if wait and self._owner == os.getpid():
             self._manager.thread.join()
+
+    def kill_workers(self) -> None:
+        """End the pool now: the units that wait or are in hand are cancelled."""
+        self._manager.kill()
 
     def _check_owner(self) -> None:
         if self._owner != os.getpid():

@@ -19,8 +19,10 @@ import traceback
 from contextlib import suppress
 from typing import IO, Any, cast
 
+from malleable.errors import ExecutionError
 from malleable.execution.thread_variables import VARIABLES
 from malleable.execution.worker_loop import end_with
+from malleable.live.membership import inside_unit
 from malleable.live.pool import worker
 from malleable.live.pool.channel import Channel
 
@@ -29,6 +31,11 @@ START, KILL = b"s", b"k"
 REPORT = struct.Struct("!cii")
 STARTED, ENDED = b"s", b"e"
 LARGEST_ORDER = 64
+DEPTH = "MALLEABLE_POOL_DEPTH"
+"""The variable that tells a process how many pools it is inside of."""
+DEEPEST = 2
+"""A worker's pool may have workers, but their pools may not: a module that starts a pool when it is imported,
+and is imported by its workers, would start processes without end."""
 PROGRAM = """
 import pickle, sys
 told = pickle.load(sys.stdin.buffer)
@@ -40,6 +47,12 @@ serve(told)
 
 def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """Start a fork server; it ends with the thread that calls this, and when the socket is closed."""
+    depth = _depth()
+    if depth >= DEEPEST:
+        raise ExecutionError(
+            f"pools of workers are nested more than {DEEPEST} deep",
+            "does a module start one when it is imported? put that under `if __name__ == '__main__':`",
+        )
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     told = {"path": sys.path, "control": theirs.fileno(), "parent": os.getpid(), "threads": threads}
     try:
@@ -47,7 +60,12 @@ def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
                 [sys.executable, "-c", PROGRAM],
                 stdin=subprocess.PIPE,
-                env={**os.environ, **dict.fromkeys(VARIABLES, str(threads))},
+                env={
+                    **os.environ,
+                    **dict.fromkeys(VARIABLES, str(threads)),
+                    **inside_unit(threads),
+                    DEPTH: str(depth + 1),
+                },
                 pass_fds=[theirs.fileno()],
             )
     except OSError:
@@ -57,6 +75,11 @@ def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
     with suppress(BrokenPipeError), cast("IO[bytes]", process.stdin) as pipe:
         pipe.write(pickle.dumps(told))
     return process, ours
+
+
+def _depth() -> int:
+    said = os.environ.get(DEPTH, "")
+    return int(said) if said.isdigit() else 0
 
 
 def serve(told: dict[str, Any]) -> None:

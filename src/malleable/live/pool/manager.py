@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
 from malleable.execution.worker_processes import cause_of_death
-from malleable.live.listeners import tell
 from malleable.live.pool.units import RETRIES, answer
 from malleable.live.pool.waiting import WaitingUnits
 from malleable.live.pool.worker import ANSWER, HANDED_BACK, RESULT
 from malleable.live.pool.workers import Server, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from malleable.live.pool.reports import Reports
 
 NO_STATUS = "the process that starts the workers was ended", "was it killed from outside? run it again"
 LOGGER = logging.getLogger(__name__)
@@ -38,16 +37,16 @@ class Manager:
         width: int,
         threads: int,
         warm_seconds: float,
-        on_width: Callable[[int], None] | None,
-        on_progress: Callable[[int], None] | None,
+        reports: Reports,
     ) -> None:
         self.waiting = WaitingUnits()
         self.width = self.width_in_use = width
         self.cpus: frozenset[int] | None = None
-        self.done = self._told = 0
-        self.cancelling = False
+        self.done = 0
+        self.cancelling = self.killing = False
+        self._asked = self._cancel_waiting = False
         self._warm_seconds, self._narrowed = warm_seconds, 0.0
-        self._on_width, self._on_progress = on_width, on_progress
+        self._reports = reports
         self._server = Server(threads)
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
@@ -68,7 +67,31 @@ class Manager:
     def set_width(self, width: int) -> None:
         self._narrowed = time.monotonic()
         self.width = width
+        self._asked = True
         self.wake()
+
+    def set_cpus(self, cpus: frozenset[int]) -> None:
+        """Have the workers run on these CPUs: soon, or at once if a listener asks for it."""
+        self.cpus = cpus
+        if threading.current_thread() is self.thread:
+            self._bind()
+        else:
+            self.wake()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no unit waits or is in hand; certain in the thread of the pool only."""
+        return not self.waiting and not self._busy
+
+    def cancel_waiting(self) -> None:
+        """Cancel the units that wait now, and go on."""
+        self._cancel_waiting = True
+        self.wake()
+
+    def kill(self) -> None:
+        """End now: the units that wait or are in hand are cancelled."""
+        self.killing = True
+        self.close()
 
     def close(self) -> None:
         """Take no more units, and end when there are none left."""
@@ -77,17 +100,19 @@ class Manager:
 
     def _run(self) -> None:
         try:
-            while not (self.waiting.closed and not self.waiting and not self._busy):
+            while not (self.killing or (self.waiting.closed and self.idle)):
                 for key, _ in self._selector.select(self._patience()):
                     self._attend(key.data)
                 self._follow()
                 self._dispatch()
                 self._retire()
-                self._tell()
+                self._report()
+            self._take_back_all()
+            self.waiting.cancel()
         except Exception as error:
             LOGGER.exception("the thread of a pool failed")
             self.close()
-            self.waiting.put_back(unit for worker in self._busy for unit in worker.batch)
+            self._take_back_all()
             self.waiting.fail(
                 ExecutionError(f"the pool failed: {error!s:.200}", "this is a bug of malleable")
             )
@@ -95,9 +120,10 @@ class Manager:
             self._end()
 
     def _patience(self) -> float | None:
-        """Seconds until a warm worker is to end; None for ever."""
-        surplus = self._surplus()
-        return max(0.0, self._expiry(surplus[0]) - time.monotonic()) if surplus else None
+        """Seconds until a warm worker is to end, or idleness is to be told; None for ever."""
+        times = [self._reports.patience() if self.idle else None]
+        times += [max(0.0, self._expiry(worker) - time.monotonic()) for worker in self._surplus()[:1]]
+        return min((seconds for seconds in times if seconds is not None), default=None)
 
     def _surplus(self) -> list[Worker]:
         """The idle workers that the width does not allow, those that have been idle for longest first."""
@@ -111,6 +137,7 @@ class Manager:
         if source is None:
             self._bell.recv(4096)
             self._rung = False
+            self._reports.awake()
         elif isinstance(source, Server):
             self._bury_ended()
         elif source.events:  # it may have been buried a moment ago
@@ -159,6 +186,11 @@ class Manager:
         self.waiting.put_back(worker.batch)
         worker.batch.clear()
 
+    def _take_back_all(self) -> None:
+        for worker in self._busy:
+            self._take_back(worker)
+        self._busy.clear()
+
     def _bury_ended(self) -> None:
         control = self._server.control
         for worker, status in self._server.ended():
@@ -190,11 +222,15 @@ class Manager:
 
     def _follow(self) -> None:
         """Do what other threads have asked for."""
+        self._bind()
+        if self.cancelling or self._cancel_waiting:
+            self._cancel_waiting = False
+            self.waiting.cancel()
+
+    def _bind(self) -> None:
         if self._server.cpus != self.cpus:
             self._server.cpus = self.cpus
             self._server.bind()
-        if self.cancelling:
-            self.waiting.cancel()
 
     def _dispatch(self) -> None:
         """Give units to as many workers as the width allows."""
@@ -227,18 +263,19 @@ class Manager:
                 self._idle.remove(worker)
                 self._close(worker)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         """Tell the listeners what has changed."""
-        in_use = max(self.width, len(self._busy))
-        if in_use != self.width_in_use:
-            self.width_in_use = in_use
-            tell(self._on_width, in_use)
-        if self.done != self._told:
-            self._told = self.done
-            tell(self._on_progress, self.done)
+        self.width_in_use = max(self.width, len(self._busy))
+        carried_out = self._asked and self.width_in_use == self.width
+        if carried_out:
+            self._asked = False
+        self._reports.tell_width(self.width_in_use, asked=carried_out)
+        self._reports.tell_progress(self.done)
+        self._reports.tell_idle(idle=self.idle)
 
     def _end(self) -> None:
         self._server.close()
+        self._reports.end()
         for worker in self._server.workers.values():
             worker.channel.close()
         self._selector.close()

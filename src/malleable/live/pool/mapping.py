@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from malleable.errors import ParameterError
 from malleable.live.pool.units import name_of, pack
@@ -14,11 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-    from malleable.live.pool.executor import Pool
+
+class Submitting(Protocol):
+    """Something that takes units: a pool, or what stands before one."""
+
+    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+        """Submit a call of a function that is packed already."""
+
+    def window(self, function: bytes) -> int:
+        """How many units of a function keep the workers busy."""
 
 
 def ordered_map(
-    pool: Pool,
+    pool: Submitting,
     function: Callable[..., Any],
     iterables: tuple[Iterable[Any], ...],
     timeout: float | None,

@@ -60,10 +60,10 @@ class Unit:
         return BrokenUnitError(problem, hint)
 
 
-def pack(what: Any, role: str) -> bytes:
+def pack(what: Any, role: str, dumps: Callable[[Any], bytes] = dumps_by_value) -> bytes:
     """Bytes for a worker; one clear error for what cannot be sent."""
     try:
-        return dumps_by_value(what)
+        return dumps(what)
     except Exception as error:
         hint = "locks, open files, generators and connections cannot; open them in the unit"
         raise ExecutionError(f"{role} cannot be sent to a worker: {error!s:.200}", hint) from error

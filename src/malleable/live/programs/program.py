@@ -1,6 +1,7 @@
 """A program that runs on the CPUs it is given, is paused and continued, and ends with all that it started.
 
-Its folder holds `output` (both streams), `progress` (which the program writes) and, in the end, `exit_code`.
+Its folder holds `output` (both streams, or the first where `errors` has the second), `progress` (which the
+program writes) and, in the end, `exit_code`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
@@ -26,6 +27,7 @@ from malleable.live.process_tree import family, signal_family
 from malleable.live.programs.cgroup import Cgroup
 from malleable.live.programs.progress import Progress, ProgressFile
 from malleable.live.programs.resize_notice import ResizeNotice
+from malleable.live.whole_files import write_whole
 from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:
@@ -45,10 +47,11 @@ class Program:
 
     `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress`
     as the program reports, in its progress file, or in its output where `output_progress` makes progress of
-    a line; `on_end(code)` once, with a negative code for a signal. Libraries are told to use
-    `widest` threads, since most of them fix that number when they start. `on_resize` is a signal or a command
-    that tells the program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more
-    threads than it sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then.
+    a line, or as `progress_source` finds when it is asked now and then; `on_end(code)` once, with a negative
+    code for a signal. Libraries are told to use `widest` threads, since most of them fix that number when
+    they start. `on_resize` is a signal or a command that tells the program of a new width. Started at width
+    0, it is stopped at once. OpenBLAS starts no more threads than it sees CPUs: with `wide_seconds` the
+    program sees all CPUs at first, and is narrowed then.
     """
 
     def __init__(
@@ -68,8 +71,10 @@ class Program:
         on_progress: Callable[[Progress], None] | None = None,
         on_end: Callable[[int], None] | None = None,
         output_progress: Callable[[str], Progress | None] | None = None,
+        progress_source: Callable[[], Progress | None] | None = None,
         cgroup_parent: Path | None = None,
         grace_seconds: float = GRACE_SECONDS,
+        errors_apart: bool = False,
     ) -> None:
         self._notice = None if on_resize is None else ResizeNotice.parse(on_resize)
         self._on_width, self._on_progress, self._on_end = on_width, on_progress, on_end
@@ -77,9 +82,10 @@ class Program:
         self._kill_at = math.inf
         self._change = threading.RLock()
         self._folder = folder
-        self._progress = ProgressFile(folder / "progress")
+        in_file = ProgressFile(folder / "progress")
         if output_progress is not None:
-            self._progress = ProgressFile(folder / "output", output_progress)
+            in_file = ProgressFile(folder / "output", output_progress)
+        self._new_progress = progress_source or in_file.news
         self._ended: Future[int] = Future()
         self._width = checked_width(width)
         told = {**os.environ, **(environment or {}), "MALLEABLE_CORES": str(width)}
@@ -89,7 +95,8 @@ class Program:
         (folder / "progress").touch()
         self._cpus = _chosen(width, cpus)
         with bound_to(os.sched_getaffinity(0) if wide_seconds > 0.0 else self._cpus):
-            self._child = _started(command, told, working_folder, folder / "output", inherited)
+            errors = folder / "errors" if errors_apart else None
+            self._child = _started(command, told, working_folder, folder / "output", errors, inherited)
         self._cgroup = Cgroup.make(f"malleable-{self._child.pid}", cgroup_parent)
         self._notices = ThreadPoolExecutor(1, "malleable-resize")
         if self._cgroup is not None:
@@ -181,7 +188,8 @@ class Program:
         self._notices.shutdown(wait=False, cancel_futures=True)
         with self._change:  # from here on its number may be another program's
             code = self._child.wait()
-            _write_whole(self._folder / "exit_code", f"{code}\n")
+            with suppress(OSError):  # a full disk does not stop the watch
+                write_whole(self._folder / "exit_code", f"{code}\n")
             self._ended.set_result(code)
         tell(self._on_end, code)
 
@@ -194,7 +202,7 @@ class Program:
             self._kill_if_due()
 
     def _look(self) -> None:
-        news = self._progress.news()
+        news = self._new_progress()
         if news is not None:
             tell(self._on_progress, news)
 
@@ -212,25 +220,20 @@ def _started(
     environment: Mapping[str, str],
     working_folder: Path | None,
     output: Path,
+    errors: Path | None,
     inherited: Sequence[int],
 ) -> subprocess.Popen[bytes]:
     """The program, in a session of its own."""
     if not command:
         raise ExecutionError("there is no command to run", "write it behind --: -- python work.py")
     try:
-        with output.open("ab") as file:
+        with ExitStack() as files:
+            first = files.enter_context(output.open("ab"))
+            second = subprocess.STDOUT if errors is None else files.enter_context(errors.open("ab"))
             return subprocess.Popen(  # noqa: S603 - this is what the user asked for
-                command, env=environment, cwd=working_folder, stdin=subprocess.DEVNULL, stdout=file,
-                stderr=subprocess.STDOUT, start_new_session=True, pass_fds=inherited,
+                command, env=environment, cwd=working_folder, stdin=subprocess.DEVNULL, stdout=first,
+                stderr=second, start_new_session=True, pass_fds=inherited,
             )  # fmt: skip
     except OSError as error:
         problem = f"cannot run {command[0]!r}: {error.strerror or error}"
         raise ExecutionError(problem, "try the command by itself") from None
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader sees all of it or nothing; a full disk does not stop the watch."""
-    with suppress(OSError):
-        part = path.with_suffix(".part")
-        part.write_text(text, encoding="ascii")
-        part.replace(path)

@@ -1,0 +1,68 @@
+"""`malleable serve`: the broker of this machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from malleable.cli._live import bytes_of
+from malleable.cli._shared import PolicyOption, whole
+
+if TYPE_CHECKING:
+    from malleable.live.server.run import Place
+
+
+def command(
+    cores: Annotated[
+        str | None,
+        typer.Option("--cores", "-n", metavar="N", help="Cores to divide; by default all."),
+    ] = None,
+    policy: PolicyOption = "wham",
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload", metavar="WORKLOAD", help="Classes of jobs: a built-in name or a TOML file."
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory", metavar="SIZE", help="Memory for all jobs, such as 64G; all there is otherwise."
+        ),
+    ] = None,
+    port: Annotated[
+        str | None,
+        typer.Option(
+            "--port", metavar="P", help="Also listen on this port of 127.0.0.1, 0 for any: the page."
+        ),
+    ] = None,
+    no_bind: Annotated[
+        bool,
+        typer.Option("--no-bind", help="Bind jobs to no CPUs; N may be larger than there are."),
+    ] = False,
+) -> None:
+    """Run the broker of this machine, until Ctrl-C; programs that were submitted go on without it."""
+    from malleable.errors import ExecutionError, to_install
+
+    try:
+        from malleable.live.server.run import Settings, serve
+    except ImportError as error:
+        raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
+    settings = Settings(
+        cores=None if cores is None else whole(cores, "cores", "4"),
+        policy=policy,
+        workload=workload,
+        memory=None if memory is None else bytes_of(memory),
+        port=None if port is None else whole(port, "port", "8008"),
+        bind=not no_bind,
+    )
+    serve(settings, _say_where)
+
+
+def _say_where(place: Place) -> None:
+    """One line, for people and for scripts that wait for it."""
+    line = f"dividing {place.cores} cores by {place.policy} at {place.socket}"
+    if place.port is not None:
+        line += f" and http://127.0.0.1:{place.port}/ (token in {place.token})"
+    typer.echo(line)

@@ -1,0 +1,58 @@
+"""A build as a job of a broker: as many commands run at a time as it is granted cores.
+
+It is a program with a jobserver of its own (`live.jobserver`). Fewer cores are in use only when commands have
+ended, and each is given back as that happens. At 0 cores the whole build is stopped; the commands that were
+running go on together when it continues, on the CPUs that it has then.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from malleable.execution.affinity import bound_to
+from malleable.live.clients.program import ProgramClient, Used
+from malleable.live.jobserver import Jobserver, form_for
+from malleable.live.programs.build_progress import BuildProgress, planned_commands
+
+if TYPE_CHECKING:
+    from malleable.live.programs.program import Program
+
+NINJA_STATUS = "[%f/%t] "
+"""What ninja prints before each command that has ended: how many have, of how many."""
+
+
+class BuildClient(ProgramClient):
+    """One build between a broker and the system."""
+
+    _jobserver: Jobserver | None = None
+
+    def _make_program(self, cores: int, **options: Any) -> Program:
+        words = self._command.words
+        told = {**os.environ, "NINJA_STATUS": NINJA_STATUS, **self._command.environment}
+        with bound_to(self._first_cpus(cores)):
+            planned = planned_commands(words, self._command.folder, told)
+        form = form_for(words[0])
+        self._jobserver = server = Jobserver(cores, form, on_width=lambda k: self._news.put(Used(k)))
+        progress = BuildProgress(self._folder.path / "output", planned, lambda: server.tokens_out)
+        return super()._make_program(
+            cores,
+            environment=server.environment(told),
+            inherited=server.inherited,
+            progress_source=progress.news,
+            **options,
+        )
+
+    def _resize(self, program: Program, cores: int) -> int:
+        """Commands that run go on to their end; there are never more than were allowed before or are now."""
+        if self._jobserver is None:
+            return super()._resize(program, cores)
+        self._jobserver.set_width(cores)
+        if cores == 0:
+            return super()._resize(program, 0)
+        used = min(self._jobserver.width_in_use, max(self._in_use, cores))
+        return super()._resize(program, used)
+
+    def _close(self) -> None:
+        if self._jobserver is not None:
+            self._jobserver.close()

@@ -1,0 +1,135 @@
+"""The Executor: Python's own interface, on as many cores as the broker grants.
+
+    with malleable.live.Executor("sweep", weight=2.0) as executor:
+        outcomes = list(executor.map(function, inputs))
+
+It is a pool of worker processes (`live.pool`) that is a member of a broker (`clients.pool_member`).
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Sized
+from typing import TYPE_CHECKING, Any
+
+from malleable.catalog.spec import whole_number
+from malleable.live.clients.ending import finish_before_exit
+from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
+from malleable.live.membership import JobRequest
+from malleable.live.pool import Pool
+from malleable.live.pool.mapping import ordered_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
+    from types import TracebackType
+
+
+class Executor(concurrent.futures.Executor):
+    """A `concurrent.futures.Executor` on as many cores as the broker grants, which changes while it works.
+
+    Jobs of one `job_class` are alike: what is learned of one helps the others. `weight` says how much it
+    matters that this job is done soon (a job of weight 2 counts as two); `units`, how many units it will have
+    in all, where that is known. Each worker's BLAS and OpenMP use `threads` threads, and it takes as many
+    cores. At most `max_workers` units run at a time, for units that need much memory, say; cores granted
+    beyond that are idle. With `never_pause` a job that has started keeps a core. `memory`, in bytes, is a
+    promise: the job starts when it fits beside the others. `broker` is the path of a broker's socket, or
+    `embedded` for that of this process, which is the default if none runs on the machine.
+
+    A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
+    Ctrl-C in a `with` block ends the units in hand.
+    """
+
+    def __init__(
+        self,
+        job_class: str = "python",
+        weight: float | None = None,
+        *,
+        units: float | None = None,
+        threads: int = 1,
+        max_workers: int | None = None,
+        broker: str | None = None,
+        never_pause: bool = False,
+        memory: float = 0.0,
+    ) -> None:
+        threads = whole_number("threads", threads, 1)
+        if max_workers is not None:
+            max_workers = whole_number("max_workers", max_workers, 1)
+        request = JobRequest(job_class, weight, units=units, memory=memory, never_pause=never_pause)
+        self._member = PoolMember(request, threads, max_workers, broker)
+        self._pool = Pool(
+            0,
+            threads=threads,
+            on_width=self._member.on_width,
+            on_progress=self._member.on_progress,
+            on_idle=self._member.on_idle,
+            idle_seconds=IDLE_SECONDS,
+        )
+        self._member.attach(self._pool.manager)
+        try:
+            self._member.has_units(0)
+        except BaseException:
+            self._pool.shutdown()
+            raise
+        finish_before_exit()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have a function called in a worker; what cannot be sent there is an error of the future."""
+        future = self._pool.submit(fn, *args, **kwargs)
+        self._member.has_units(1)
+        return future
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """Outcomes in the order of the input, which is read as outcomes are taken.
+
+        At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
+        busy.
+        """
+        return ordered_map(_Mapping(self._pool, self._member, iterables), fn, iterables, timeout, buffersize)
+
+    @property
+    def width(self) -> int:
+        """How many cores it may use now; none while it is idle, as it then leaves them to others."""
+        return self._member.cores
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more units, and end the workers when those submitted are done, or cancelled."""
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def kill_workers(self) -> None:
+        """End it now: the units that wait or are in hand are cancelled."""
+        self._member.kill()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
+            self.kill_workers()
+        self.shutdown()
+
+
+class _Mapping:
+    """The units of one `map`: known beforehand, if its input is a list or another thing with a length."""
+
+    def __init__(self, pool: Pool, member: PoolMember, iterables: tuple[Iterable[Any], ...]) -> None:
+        self._pool, self._member = pool, member
+        self.window = pool.window
+        sized = all(isinstance(each, Sized) for each in iterables)
+        self._to_come = UnitsToCome(min(map(len, iterables), default=0) if sized else 0)  # type: ignore[arg-type]
+        member.expect(self._to_come)
+
+    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+        future = self._pool.submit_packed(function, name, args, kwargs)
+        self._to_come.left = max(0, self._to_come.left - 1)
+        self._member.has_units(1)
+        return future

@@ -1,0 +1,37 @@
+"""What a broker tells a client, wherever the two are.
+
+This module imports next to nothing: the supervisor of every program that runs has it in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from malleable.errors import MalleableError
+
+
+class RefusedError(MalleableError):
+    """The scheduler refused an event: it makes no sense, or came too late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """From now on `job` may use so many cores: the first of these CPUs (none are named where none are bound).
+
+    The client answers with `Confirmed(job, cores, number)` whenever the number of cores it uses has changed.
+    """
+
+    job: str
+    cores: int
+    number: int
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a job has when it joins a broker anew: cores that it may be using, its age and its progress."""
+
+    cores: int = 0
+    cpus: tuple[int, ...] = ()
+    age: float = 0.0
+    units_done: float = 0.0

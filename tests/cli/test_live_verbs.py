@@ -1,0 +1,242 @@
+"""The verbs of the broker, at a real `malleable serve`: output, statuses, and one line for errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from malleable.live.http_client import BrokerClient
+from support.broker_server import PATIENCE, eventually, serve_process, short_folder
+from support.cli_checks import REFERENCE, assert_one_line
+from support.json_keys import keys
+from support.shell import malleable, shown_on_terminal
+
+VERBS = ["status", "status 1", "submit -- true", "logs 1", "logs -f 1", "cancel 1", "set --cores 1", "drain"]
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with serve_process("--port", "0") as made:
+        yield made
+
+
+def run(broker, *arguments):
+    """A verb in this process, which is faster, in the folder next to the broker's."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MALLEABLE_HOME", "MALLEABLE_STATE", "OF_THE_USER"):
+            patch.setenv(name, broker.environment.get(name, ""))
+        patch.chdir(broker.state.parent)
+        return malleable(*arguments)
+
+
+def document(broker, verb, *arguments):
+    done = run(broker, verb, "--json", *arguments)
+    assert (done.status, done.err) == (0, ""), done
+    return json.loads(done.out)
+
+
+def state(broker, job):
+    with BrokerClient(broker.path) as client:
+        return client.job(job)["state"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_without_a_broker_one_line_says_so(verb, monkeypatch, tmp_path):
+    """Every verb that needs a broker says in one line that none runs, and how to start one."""
+    monkeypatch.setenv("MALLEABLE_HOME", str(tmp_path / "none"))
+    assert_one_line(malleable(*verb.split()), "no broker runs", "malleable serve")
+
+
+def test_serve_says_where_it_listens(broker):
+    """One line with the socket, the page and the token; the page is there."""
+    words = broker.line.split()
+    assert str(broker.path) in words
+    page = next(word for word in words if word.startswith("http://127.0.0.1:"))
+    assert httpx.get(page).status_code == 200
+    assert (broker.home / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_second_broker_is_refused(broker):
+    """One line names the process that runs; that one goes on."""
+    assert_one_line(run(broker, "serve"), f"process {broker.process.pid}")
+    assert run(broker, "status").status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--cores", "0"), ("cores",)),
+        (("--cores", "many"), ("cores",)),
+        (("--cores", "100000"), ("CPUs",)),
+        (("--policy", "whamm"), ("whamm", "wham")),
+        (("--workload", "nothing.toml"), ("nothing.toml",)),
+        (("--memory", "much"), ("memory", "4G")),
+        (("--port", "99999"), ("port",)),
+    ],
+)
+def test_wrong_options_of_serve_are_one_line(options, words, monkeypatch):
+    """What `serve` cannot do is one line and a hint, before anything listens."""
+    monkeypatch.setattr("malleable.live.server.run._answer", pytest.fail)
+    with short_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MALLEABLE_HOME", str(folder / "home"))
+        patch.setenv("MALLEABLE_STATE", str(folder / "state"))
+        assert_one_line(malleable("serve", *options), *words)
+        assert not (folder / "home" / "broker.sock").exists()
+
+
+def test_waiting_shows_output_and_hands_on_the_status(broker):
+    """`submit --wait` is like running the command: its output, both streams, and its exit status."""
+    done = run(broker, "submit", "--wait", "--", "sh", "-c", "echo here; echo there >&2; pwd; exit 7")
+    assert (done.status, done.err) == (7, "there\n")
+    assert done.out.splitlines() == ["here", str(broker.state.parent)]
+    found = run(broker, "submit", "--wait", "--json", "--", "sh", "-c", "kill -9 $$")
+    assert (found.status, json.loads(found.out)["exit_code"]) == (137, -9)
+    assert run(broker, "submit", "--wait", "--", "no-such-program").status != 0
+
+
+def test_submitted_programs_have_the_variables_of_their_user(broker):
+    """A program has the variables of the shell that it was submitted from, and its own output."""
+    broker.environment["OF_THE_USER"] = "seen"
+    job = run(
+        broker, "submit", "--", "sh", "-c", "echo $OF_THE_USER $MALLEABLE_CORES; echo no >&2"
+    ).out.strip()
+    eventually(lambda: state(broker, job) == "finished")
+    assert run(broker, "logs", job).out == f"seen {document(broker, 'status')['cores']}\n"
+    assert run(broker, "logs", job, "--err").out == "no\n"
+    assert run(broker, "logs", "--follow", job).out.startswith("seen ")
+
+
+def test_jobs_are_shown_changed_and_cancelled(broker):
+    """A program that runs is in the table with its cores, can be made heavier, and ends when asked."""
+    job = document(broker, "submit", "--class", "long", "--size", "3600", "--", "sleep", "600")["id"]
+    eventually(lambda: state(broker, job) == "running")
+    shown = run(broker, "status").out
+    assert {job, "long", "running", "sleep"} <= set(shown.split())
+    assert document(broker, "status", job)["class"] == "long"
+    assert "sleep 600" in run(broker, "status", job).out
+    assert document(broker, "set", job, "--weight", "4")["weight"] == 4.0
+    assert run(broker, "set", job, "--class", "other").out == f"job {job}: class other, weight 4\n"
+    assert run(broker, "cancel", job).out == f"cancelling {job}\n"
+    eventually(lambda: state(broker, job) == "cancelled")
+    assert_one_line(run(broker, "cancel", job), job)
+    assert_one_line(run(broker, "status", "none"), "none")
+    assert_one_line(run(broker, "logs", "none"), "none")
+    ended = document(broker, "status", "--ended", "50")["jobs"]
+    assert (job, "cancelled") in [(each["id"], each["state"]) for each in ended]
+
+
+def test_every_json_key_is_documented(broker):
+    """docs/reference/json.md has every key that the verbs of the broker write."""
+    job = document(broker, "submit", "--wait", "--size", "3", "--memory", "1M", "--", "true")["id"]
+    text = REFERENCE.read_text("utf-8")
+    (section,) = [part for part in text.split("\n## ") if part.startswith("malleable status ")]
+    for found in (document(broker, "status"), {"jobs": [document(broker, "status", job)]}):
+        for key in keys(found):
+            assert any(f"{before}{key}`" in section for before in "`."), key
+    for verb in ("submit", "cancel", "set", "drain"):
+        assert f"\n## malleable {verb} --json" in text
+
+
+def test_the_machine_is_changed(broker):
+    """`set` without a job changes the machine; what makes no sense is one line."""
+    assert run(broker, "set", "--cores", "1", "--policy", "equi").out == "1 cores, equi\n"
+    assert document(broker, "status")["cores"] == 1
+    assert_one_line(run(broker, "set"), "nothing to change")
+    assert_one_line(run(broker, "set", "1", "--cores", "1"), "set JOB")
+    assert_one_line(run(broker, "set", "--policy", "none"), "none")
+    assert document(broker, "set", "--policy", "wham") == {"cores": 1, "policy": "wham", "draining": False}
+
+
+def test_ctrl_c_cancels_what_is_waited_for(broker):
+    """Ctrl-C on `submit --wait` ends the program, and the status is that of an interrupted command."""
+    command = [sys.executable, "-m", "malleable", "submit", "--wait", "--", "sh", "-c", "echo go; sleep 600"]
+    with subprocess.Popen(
+        command, env=broker.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout.readline() == "go\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+    job = err.split()[2]
+    assert (process.returncode, err.splitlines()[0]) == (130, f"cancelling job {job}")
+    assert state(broker, job) == "cancelled"
+
+
+def test_a_closed_terminal_lets_the_program_go_on(broker):
+    """SIGHUP ends the wait, not the program."""
+    command = [sys.executable, "-m", "malleable", "submit", "--wait", "--", "sh", "-c", "echo $$; sleep 600"]
+    with subprocess.Popen(
+        command, env=broker.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        pid = int(process.stdout.readline())
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 129
+    os.kill(pid, 0)
+    with BrokerClient(broker.path) as client:
+        (job,) = [job["id"] for job in client.jobs(0) if job["kind"] == "program"]
+        client.cancel(job)
+        eventually(lambda: client.job(job)["state"] == "cancelled")
+
+
+def test_watch_needs_a_terminal_and_ends_with_ctrl_c(broker):
+    """Without a terminal it is one line; on one it shows the machine until Ctrl-C, which is no error."""
+    assert_one_line(run(broker, "watch"), "terminal", "malleable status")
+
+    def start(terminal):
+        environment = {**broker.environment, "TERM": "xterm", "COLUMNS": "100"}
+        command = [sys.executable, "-m", "malleable", "watch"]
+        process = subprocess.Popen(command, stdin=terminal, stdout=terminal, env=environment)
+        with BrokerClient(broker.path) as client:
+            eventually(lambda: client._ask("GET", "/v1/status"))
+            eventually(lambda: _listens(process.pid), "the stream")
+        process.send_signal(signal.SIGINT)
+        return process
+
+    assert "cores granted" in shown_on_terminal(start)
+
+
+def _listens(pid):
+    """Whether a process has had time to draw: it has written to its terminal."""
+    counts = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
+    return int(counts.split("wchar: ")[1].split()[0]) > 400
+
+
+def test_programs_outlive_the_broker_and_waiting_goes_on():
+    """SIGTERM for the broker is a clean end; the program goes on, and so does `--wait` at the next broker."""
+    with serve_process("--no-bind", "--cores", "2") as broker:
+        folder = broker.state.parent
+        script = "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo done; exit 3"
+        command = [sys.executable, "-m", "malleable", "submit", "--wait", "--", "sh", "-c", script]
+        with subprocess.Popen(
+            command, env=broker.environment, stdout=subprocess.PIPE, encoding="utf-8", cwd=folder
+        ) as process:
+            assert process.stdout.readline() == "begun\n"
+            assert broker.end() == 0
+            assert not broker.path.exists()
+            assert process.poll() is None
+            (folder / "go").touch()
+            broker.start()
+            assert process.stdout.read() == "done\n"
+        assert process.returncode == 3
+
+
+def test_drain_lets_running_programs_end():
+    """After `drain` no program is accepted; `--wait` returns when the last one has ended."""
+    with serve_process("--no-bind", "--cores", "2") as broker:
+        folder = broker.state.parent
+        script = "echo begun; while [ ! -e go ]; do sleep 0.05; done"
+        job = run(broker, "submit", "--", "sh", "-c", script).out.strip()
+        eventually(lambda: state(broker, job) == "running")
+        assert run(broker, "drain").out.startswith("draining")
+        assert_one_line(run(broker, "submit", "--", "true"), "accepts no programs")
+        (folder / "go").touch()
+        assert run(broker, "drain", "--wait").out.startswith("drained")
+        assert state(broker, job) == "finished"
+        assert document(broker, "drain")["draining"] is True

@@ -1,0 +1,208 @@
+"""A program as a job: it starts at its first grant, once, follows its orders, and says what it uses."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from malleable.errors import ExecutionError
+from malleable.live.clients import program as program_module
+from malleable.live.clients.program import Command, Ending, ProgramClient
+from malleable.live.job_folder import JobFolder
+from malleable.live.orders import Order
+from malleable.live.process_tree import look_up
+from support.living import wait_until
+from support.seats import driven
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="affinity and /proc are Linux's")
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+WAIT = 'echo "$MALLEABLE_CORES $OMP_NUM_THREADS $OTHER"; echo oh >&2; while [ ! -e go ]; do sleep 0.01; done'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = JobFolder(tmp_path / "job")
+    made.prepare({})
+    return made
+
+
+@pytest.fixture
+def start(folder, tmp_path):
+    """A client of a shell's command, that runs in the test's folder."""
+
+    def make(text, environment=None, on_resize=None):
+        words = ["sh", "-c", text]
+        return driven(ProgramClient(Command(words, tmp_path, environment or {}, on_resize), folder))
+
+    return make
+
+
+def test_it_starts_at_its_first_grant(start, folder, tmp_path):
+    """Without cores it does not run; then it is told how many it has; the end is its own."""
+    with start(WAIT, {"OTHER": "x"}) as job:
+        job.obeyed(0)
+        assert not folder.started
+        job.obeyed(1, CPUS[:1])
+        assert folder.program().process() is not None
+        wait_until(lambda: (folder.path / "errors").read_text() == "oh\n", "its errors")
+        (tmp_path / "go").touch()
+        assert job.ending.result(60.0) == Ending("finished", 0)
+    assert (folder.path / "output").read_text() == f"1 {len(CPUS)} x\n"
+    assert job.client.started_at <= time.time()
+
+
+def test_threads_as_the_user_says(start, folder, tmp_path):
+    """A number of threads that is asked for is left alone."""
+    (tmp_path / "go").touch()
+    with start(WAIT, {"OMP_NUM_THREADS": "3"}) as job:
+        job.obeyed(1)
+        job.ending.result(60.0)
+    assert (folder.path / "output").read_text() == "1 3 \n"
+
+
+def test_it_follows_its_orders(start, folder):
+    """CPUs, pauses and going on; what it holds is written down; an order that comes late changes nothing."""
+    with start("sleep 600") as job:
+        for cores, cpus in ((1, CPUS[:1]), (len(CPUS[:2]), CPUS[:2]), (1, CPUS[1:2] or CPUS[:1])):
+            job.obeyed(cores, cpus)
+            pid = folder.program().pid
+            assert os.sched_getaffinity(pid) == set(cpus)
+            assert folder.held()[:2] == (cores, cpus)
+        job.obeyed(0)
+        wait_until(lambda: look_up(pid).state == "T", "a pause")
+        assert folder.held().cores == 0
+        job.client.on_order(Order("1", 1, 1, CPUS[:1]))
+        job.obeyed(1, CPUS[:1])
+        wait_until(lambda: look_up(pid).state != "T", "going on")
+        assert [number for _, number in job.seat.confirmed] == [1, 2, 3, 4, 5]
+        assert folder.held().history(time.time())[1] > 0.0
+
+
+def test_more_cores_are_noted_before_they_are_used(start, folder, monkeypatch):
+    """Whoever reads the folder at any moment knows at least the cores in use."""
+    noted = []
+    with start("sleep 600") as job:
+        job.obeyed(1, CPUS[:1])
+        program = job.client._program
+        usual = program.set_width
+        monkeypatch.setattr(
+            program, "set_width", lambda *a: (noted.append((a[0], folder.held().cores)), usual(*a))
+        )
+        job.obeyed(5)
+        job.obeyed(2)
+    assert noted[:2] == [(5, 5), (2, 5)]
+
+
+def test_any_cpus_where_none_are_named(start, folder):
+    """Where cores are numbers only, a program may run anywhere; there may be more than the machine has."""
+    with start("sleep 600") as job:
+        job.obeyed(100)
+        assert os.sched_getaffinity(folder.program().pid) == set(CPUS)
+
+
+def test_it_is_told_of_a_new_width(start, tmp_path):
+    """By a signal, if it wishes so."""
+    with start(
+        "trap 'echo told >> told' USR1; touch ready; while :; do sleep 0.01; done", on_resize="USR1"
+    ) as job:
+        job.obeyed(1)
+        wait_until((tmp_path / "ready").exists, "start of the program")
+        job.obeyed(2)
+        wait_until((tmp_path / "told").exists, "the signal")
+
+
+def test_progress_is_passed_on(start, tmp_path):
+    """What the program writes to its progress file."""
+    with start('echo 3/10 > "$MALLEABLE_PROGRESS"; ' + WAIT) as job:
+        job.obeyed(1)
+        wait_until(lambda: job.seat.reports == [(3.0, 10.0)], "the report")
+
+
+def test_cancelled_before_it_started(start, folder):
+    """It never runs, and has no exit code."""
+    with start("touch ran") as job:
+        job.client.on_cancel()
+        assert job.ending.result(60.0) == Ending("cancelled", None)
+    assert not folder.started
+
+
+@pytest.mark.parametrize("cores", [0, 1])
+def test_cancelled_while_it_runs(start, cores):
+    """It is ended, also while it is paused, and the signal is its code."""
+    with start("sleep 600") as job:
+        job.obeyed(1)
+        job.obeyed(cores)
+        job.client.on_cancel()
+        assert job.ending.result(60.0) == Ending("cancelled", -signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("text", "ending"), [("exit 3", ("failed", 3)), ("kill -9 $$", ("failed", -9))])
+def test_failures(start, text, ending):
+    """An exit code, or a signal as a negative one."""
+    with start(text) as job:
+        job.order(1)
+        assert job.ending.result(60.0) == ending
+
+
+def test_cancelled_too_late(start, tmp_path):
+    """A program that ends well although it was asked to end has finished."""
+    with start("trap 'exit 0' TERM; touch ready; while :; do sleep 0.01; done") as job:
+        job.obeyed(1)
+        wait_until((tmp_path / "ready").exists, "start of the program")
+        job.client.on_cancel()
+        assert job.ending.result(60.0) == Ending("finished", 0)
+
+
+def test_it_is_never_started_twice(start, folder, tmp_path):
+    """Where somebody has marked it as started, it is not, whatever became of that."""
+    folder.mark_started()
+    with start("touch ran") as job:
+        job.order(1)
+        with pytest.raises(ExecutionError, match="started before"):
+            job.ending.result(60.0)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_cannot_be_started(folder, tmp_path):
+    """A command that is not there, and a folder that is not, are errors of one line."""
+    for words, place in ((["no-such-command"], tmp_path), (["true"], tmp_path / "nowhere")):
+        (folder.path / "started").unlink(missing_ok=True)
+        with driven(ProgramClient(Command(words, place), folder)) as job:
+            job.order(1)
+            with pytest.raises(ExecutionError, match="cannot run"):
+                job.ending.result(60.0)
+
+
+def test_a_full_disk_at_the_start(start, folder, monkeypatch):
+    """It does not lose its turn: it starts when there is room to note that it does."""
+    usual, tries = JobFolder.mark_started, []
+
+    def mark_started(self):
+        tries.append(1)
+        if len(tries) < 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return usual(self)
+
+    monkeypatch.setattr(JobFolder, "mark_started", mark_started)
+    monkeypatch.setattr(program_module, "RETRY_SECONDS", 0.01)
+    with start("exit 0") as job:
+        job.order(1)
+        assert job.ending.result(60.0) == Ending("finished", 0)
+    assert len(tries) == 3
+
+
+def test_giving_up(start):
+    """A program that no broker starts is given up; one that runs is not."""
+    with start("sleep 600") as job:
+        job.client.give_up()
+        assert job.ending.result(60.0) is None
+    with start("sleep 600") as job:
+        job.obeyed(1)
+        job.client.give_up()
+        job.obeyed(2)
+        assert not job.ending.done()

@@ -1,0 +1,56 @@
+"""The page at a real broker, in a real browser: it shows what runs, and cancels it with the token."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from malleable.live.http_client import BrokerClient
+from support.broker_server import eventually, serve_process
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 60_000
+"""Milliseconds."""
+
+
+@pytest.fixture
+def browser():
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("there is no chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=path)
+        yield running
+        running.close()
+
+
+def test_the_page_shows_a_real_broker(browser):
+    """A program appears by itself and can be cancelled; nothing is complained of or fetched elsewhere."""
+    with serve_process("--port", "0") as broker, BrokerClient(broker.path) as client:
+        address = re.search(r"http://\S+/", broker.line)[0]
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        said, asked = [], []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        page.wait_for_selector("#connection[data-state=live]")
+        job = broker.run("submit", "--class", "shown", "--", "sleep", "600").stdout.strip()
+        page.get_by_text("shown").first.wait_for()
+        eventually(lambda: client.job(job)["state"] == "running")
+        assert said == []
+        assert all(url.startswith((address, "data:")) for url in asked), asked
+        page.locator("button.open").first.click()
+        form = page.locator("tr.detail form")
+        assert not form.is_visible()
+        page.locator("#access-summary").click()
+        page.fill("#token", (broker.home / "token").read_text())
+        page.get_by_role("button", name="Use it").click()
+        for _ in ("is meant", "is sure"):
+            form.get_by_role("button", name="Cancel").click()
+        eventually(lambda: client.job(job)["state"] == "cancelled")
+        page.close()
