@@ -30,7 +30,8 @@ import pytest
 
 import malleable as package
 from malleable.cli import app
-from support.broker_server import short_folder
+from malleable.live.http_client import BrokenOffError, NoBrokerError
+from support.broker_server import cancel_programs, short_folder
 from support.shell import Outcome, malleable, shell
 
 ROOT = Path(__file__).parents[2]
@@ -88,9 +89,9 @@ def own_broker(monkeypatch):
         monkeypatch.setenv("MALLEABLE_STATE", str(folder / "state"))
         monkeypatch.delenv("MALLEABLE_BROKER", raising=False)
         yield
-        if (folder / "home" / "broker.sock").exists():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int((folder / "home" / "broker.lock").read_text()), signal.SIGTERM)
+        with contextlib.suppress(NoBrokerError, BrokenOffError, ProcessLookupError):
+            cancel_programs(folder / "home" / "broker.sock")
+            os.kill(int((folder / "home" / "broker.lock").read_text()), signal.SIGTERM)
 
 
 @pytest.mark.usefixtures("own_broker")

@@ -11,12 +11,14 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 
+from malleable.errors import ExecutionError
 from malleable.live.broker import Broker
+from malleable.live.http_client import BrokerClient
 from malleable.live.orders import RefusedError
 from malleable.live.scheduler import Scheduler
 from malleable.live.server.access import Access
@@ -237,19 +239,21 @@ def serve_process(*options):
         finally:
             if made.process.poll() is not None:
                 made.start()
-            present = _present(made)
-            if present:
-                made.run("cancel", *present)
-                eventually(lambda: not _present(made), "the end of all programs")
+            cancel_programs(made.path)
             made.end()
 
 
-def _present(made):
-    """Programs that have not ended."""
-    from malleable.live.http_client import BrokerClient
+def cancel_programs(path):
+    """Have all programs of a broker end, and wait for that: their supervisors need their folders."""
+    with BrokerClient(path) as client:
 
-    with BrokerClient(made.path) as client:
-        return [job["id"] for job in client.jobs(0) if job["kind"] != "client"]
+        def present():
+            return [job["id"] for job in client.jobs(0) if job["kind"] != "client"]
+
+        for job in present():
+            with suppress(ExecutionError):  # it has just ended by itself
+                client.cancel(job)
+        eventually(lambda: not present(), "the end of all programs")
 
 
 def free_port():
