@@ -32,6 +32,9 @@ VARIABLE = "MALLEABLE_BROKER"
 CORES_VARIABLE = "MALLEABLE_EMBEDDED_CORES"
 """The most cores that the broker of a process divides, where it is not to have all."""
 
+INSIDE_PROGRAM = {VARIABLE: EMBEDDED}
+"""Variables for programs that are jobs themselves: Executors in them divide the program's own cores."""
+
 
 def inside_unit(threads: int) -> dict[str, str]:
     """Variables for processes whose units may have Executors of their own.
@@ -39,7 +42,7 @@ def inside_unit(threads: int) -> dict[str, str]:
     A unit that waits for such a job holds its core. Were both jobs of one broker, all cores could be held by
     units that wait for cores. So a unit's jobs are those of a broker of its own process, on its own cores.
     """
-    return {VARIABLE: EMBEDDED, CORES_VARIABLE: str(threads)}
+    return {**INSIDE_PROGRAM, CORES_VARIABLE: str(threads)}
 
 
 _numbers = itertools.count(1)

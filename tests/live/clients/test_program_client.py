@@ -65,6 +65,16 @@ def test_threads_as_the_user_says(start, folder, tmp_path):
     assert (folder.path / "output").read_text() == "1 3 \n"
 
 
+def test_executors_inside_divide_its_own_cores(start, folder):
+    """A program is counted once: what it runs asks no broker for more, unless the user says so."""
+    for given, seen in (({}, "embedded"), ({"MALLEABLE_BROKER": "/a/socket"}, "/a/socket")):
+        folder.path.joinpath("started").unlink(missing_ok=True)
+        with start('echo "$MALLEABLE_BROKER"', given) as job:
+            job.obeyed(1)
+            job.ending.result(60.0)
+        assert (folder.path / "output").read_text().splitlines()[-1] == seen
+
+
 def test_it_follows_its_orders(start, folder):
     """CPUs, pauses and going on; what it holds is written down; an order that comes late changes nothing."""
     with start("sleep 600") as job:

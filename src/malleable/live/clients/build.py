@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from malleable.execution.affinity import bound_to
 from malleable.live.clients.program import ProgramClient, Used
 from malleable.live.jobserver import Jobserver, form_for
+from malleable.live.membership import INSIDE_PROGRAM
 from malleable.live.programs.build_progress import BuildProgress, planned_commands
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class BuildClient(ProgramClient):
 
     def _make_program(self, cores: int, **options: Any) -> Program:
         words = self._command.words
-        told = {**os.environ, "NINJA_STATUS": NINJA_STATUS, **self._command.environment}
+        told = {**os.environ, **INSIDE_PROGRAM, "NINJA_STATUS": NINJA_STATUS, **self._command.environment}
         with bound_to(self._first_cpus(cores)):
             planned = planned_commands(words, self._command.folder, told)
         form = form_for(words[0])

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from malleable.errors import ExecutionError
 from malleable.execution.thread_variables import VARIABLES
 from malleable.live.job_folder import HeldCores
+from malleable.live.membership import INSIDE_PROGRAM
 from malleable.live.programs.program import Program
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class ProgramClient:
     def _environment(self) -> dict[str, str]:
         """Libraries fix their number of threads at the start: as many as the program can ever have cores."""
         widest = dict.fromkeys(VARIABLES, str(len(os.sched_getaffinity(0))))
-        return {**widest, **self._command.environment}
+        return {**widest, **INSIDE_PROGRAM, **self._command.environment}
 
     def _resize(self, program: Program, cores: int) -> int:
         """Have the program use so many cores; returns how many it uses now."""
