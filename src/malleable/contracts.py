@@ -329,6 +329,10 @@ class Policy(Spec, ABC):
         """
         return None
 
+    def remarks(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - most have none
+        """What results should say of the policy on this workload, one sentence each."""
+        return ()
+
     @classmethod
     def of(cls, value: Any) -> Policy:
         """Read a policy: a `Policy`, a name with options such as `fw-cam:beta=0.8`, or a bare function."""

@@ -58,6 +58,7 @@ def summarise(
     whole_cores: bool = False,
     blocking: bool = False,
     mean_cores: float | None = None,
+    remarks: Sequence[str] = (),
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
@@ -65,7 +66,8 @@ def summarise(
     were not drawn from the workload's laws, such as a trace. `status` is how the run ended as far as the
     caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` and
     `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
-    tails. `mean_cores` is how many of the cores there were on average, where their number changed.
+    tails. `mean_cores` is how many of the cores there were on average, where their number changed. `remarks`
+    are the policy's own, and stand behind the other notes.
     """
     cores = checked_cores(cores)
     lowest, steady = _bound(workload, cores, mean_cores)
@@ -101,7 +103,8 @@ def summarise(
         seconds=seconds,
         stable=steady.stable,
         status=_status(status, steady, estimates.cost, precision),
-        notes=doubts.notes(),
+        notes=(*doubts.notes(), *remarks),
+        remarks=tuple(remarks),
         replications=len(runs),
         confidence=confidence,
         batches=estimates.batches,
@@ -148,6 +151,7 @@ def merge(results: Iterable[Result]) -> Result:
         whole_cores=first.whole_cores,
         blocking=first.blocking,
         mean_cores=first.mean_cores,
+        remarks=first.remarks,
     )
 
 
