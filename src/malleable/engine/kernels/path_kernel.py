@@ -74,7 +74,7 @@ def path(
     return Path(durations[:seen], owners[:filled], classes[:filled], remaining[:filled], speeds[:filled])
 
 
-def path_kernel(
+def path_kernel(  # noqa: C901 - one function, for the reason given in `kernels`
     rule: Any,
     table: Any,
     encoded: Any,

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from malleable.contracts import Distribution, FloatArray
 
 BEYOND = 0.002
-"""Share of the jobs whose size is taken to be the largest that the rest have."""
+"""Share of the jobs that are larger than the rule looks at."""
+NEVER = 1e-7
+"""Share of the jobs that are larger than the fit looks at: it needs second moments, which may not exist."""
 POINTS, DECADES = 8192, 9.0
 """The grid over which survival is integrated, and how far it reaches to both sides of the mean."""
 DRAWS = 1 << 17
@@ -21,9 +23,16 @@ DRAWS = 1 << 17
 
 
 class SizeMoments(NamedTuple):
-    """The largest size looked at, E φ_a(X) and E φ_a(X)φ_b(X), larger sizes being cut down to it."""
+    """E φ_a(X) and E φ_a(X)φ_b(X), and the largest sizes that are looked at.
+
+    To cut sizes down in the fit as far as in the rule loses a lot: a large job would seem to cost the same
+    for a long time, whatever is done about it.
+    """
 
     cap: float
+    """By the rule, to which the fit says little about larger ones."""
+    reach: float
+    """By the fit."""
     first: FloatArray
     second: FloatArray
 
@@ -47,7 +56,8 @@ def size_moments(law: Distribution, rates: FloatArray) -> SizeMoments:
         alive = np.asarray(law.survival(grid), dtype=float)
     except UnsupportedError:
         return _sampled(law, rates)
-    last = max(int(np.argmax(alive <= BEYOND)), 2)
+    cap = float(grid[max(int(np.argmax(alive <= BEYOND)), 1)])
+    last = int(np.argmax(alive <= NEVER)) or len(grid) - 1
     grid, alive = grid[: last + 1], alive[: last + 1]
     value, slope = features(grid, rates, mean), slopes(grid, rates, mean)
     first = np.trapezoid(slope * alive[:, None], grid, axis=0)
@@ -55,11 +65,11 @@ def size_moments(law: Distribution, rates: FloatArray) -> SizeMoments:
     for a in range(FEATURES):
         product = slope[:, [a]] * value + value[:, [a]] * slope
         second[a] = np.trapezoid(product * alive[:, None], grid, axis=0)
-    return SizeMoments(float(grid[-1]), first, second)
+    return SizeMoments(cap, float(grid[-1]), first, second)
 
 
 def _sampled(law: Distribution, rates: FloatArray) -> SizeMoments:
     sizes = np.asarray(law.sample(np.random.default_rng(CURVED), DRAWS), dtype=float)
-    cap = float(np.quantile(sizes, 1.0 - BEYOND))
-    value = features(np.minimum(sizes, cap), rates, law.mean)
-    return SizeMoments(cap, value.mean(axis=0), value.T @ value / len(sizes))
+    value = features(sizes, rates, law.mean)
+    cap, reach = float(np.quantile(sizes, 1.0 - BEYOND)), float(sizes.max())
+    return SizeMoments(cap, reach, value.mean(axis=0), value.T @ value / len(sizes))

@@ -103,9 +103,9 @@ def _moments_in_time(
         mine = path.classes == i
         when, left, fast = path.moments[mine], path.remaining[mine], path.speeds[mine]
         cost += own.cost * np.bincount(when, minlength=moments)
-        short = np.minimum(left, own.moments.cap)
+        short = np.minimum(left, own.moments.reach)
         value = features(short, own.decay_rates, own.mean)
-        lost = slopes(short, own.decay_rates, own.mean) * (fast * (left <= own.moments.cap))[:, None]
+        lost = slopes(short, own.decay_rates, own.mean) * (fast * (left <= own.moments.reach))[:, None]
         for a in range(FEATURES):
             at = FEATURES * i + a
             sums[:, at] = np.bincount(when, value[:, a], moments)
