@@ -49,10 +49,10 @@ class Path(NamedTuple):
 
 def signature(rule: Any) -> Any:
     """The types of `path_kernel`'s arguments, for a rule of the given type."""
-    from numba import float64, int64, types  # noqa: PLC0415 - this module also runs without numba
+    from numba import float64, int64  # noqa: PLC0415 - this module also runs without numba
 
     f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
-    return types.Tuple([int64, int64])(
+    return int64(
         rule, f1, f1, f1, float64, f1, i1, f1, f1, f2, f1, f1, f1, i1, i1, f1, f1
     )  # fmt: skip
 
@@ -62,16 +62,18 @@ def path(
 ) -> Path:
     """The path of a rule on the jobs of a chunk, one moment for each of the draws (uniform on 0 to 1)."""
     moments, room = len(draws), JOBS_PER_MOMENT * len(draws)
-    durations, owners, classes = np.zeros(moments), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    remaining, speeds = np.zeros(room), np.zeros(room)
+    durations, counts = np.zeros(moments), np.zeros(moments, np.int64)
+    classes, remaining, speeds = np.zeros(room, np.int64), np.zeros(room), np.zeros(room)
     jobs, rates, out = np.zeros((MOST_PRESENT, COLUMNS)), np.zeros(MOST_PRESENT), np.zeros(MOST_PRESENT)
     rule = RuleAddress(compiled(program.rule, JOB_RULE), JOB_RULE)
     kernel = compiled(path_kernel, signature(AS_ARGUMENT[JOB_RULE]))
-    seen, filled = kernel(
+    seen = kernel(
         rule, program.table.copy(), encoded, costs, cores, chunk.times, chunk.classes, chunk.sizes, draws,
-        jobs, rates, out, durations, owners, classes, remaining, speeds,
+        jobs, rates, out, durations, counts, classes, remaining, speeds,
     )  # fmt: skip
-    return Path(durations[:seen], owners[:filled], classes[:filled], remaining[:filled], speeds[:filled])
+    filled = int(counts[:seen].sum())
+    owners = np.repeat(np.arange(seen), counts[:seen])
+    return Path(durations[:seen], owners, classes[:filled], remaining[:filled], speeds[:filled])
 
 
 def path_kernel(  # noqa: C901 - one function, for the reason given in `kernels`
@@ -88,12 +90,12 @@ def path_kernel(  # noqa: C901 - one function, for the reason given in `kernels`
     rates: Any,
     out: Any,
     durations: Any,
-    owners: Any,
+    counts: Any,
     classes: Any,
     remaining: Any,
     speeds: Any,
-) -> tuple[int, int]:
-    """Go from event to event and write down a moment of each interval; moments and jobs written."""
+) -> int:
+    """Go from event to event and write down a moment of each interval; how many were written."""
     now = 0.0
     present = arrived = filled = moment = 0
     while moment < draws.shape[0] and arrived < times.shape[0]:
@@ -106,18 +108,17 @@ def path_kernel(  # noqa: C901 - one function, for the reason given in `kernels`
         gap = times[arrived] - now
         arriving = gap < wait
         dt = max(min(gap, wait), 0.0)
-        if filled + present > owners.shape[0] or present + 1 >= jobs.shape[0]:
+        if filled + present > classes.shape[0] or present + 1 >= jobs.shape[0]:
             break
         since = draws[moment] * dt
         for j in range(present):
-            owners[filled] = moment
             classes[filled] = int(jobs[j, CLASS])
             remaining[filled] = max(jobs[j, REMAINING] - rates[j] * since, 0.0)
             speeds[filled] = rates[j]
             jobs[j, REMAINING] -= rates[j] * dt
             jobs[j, AGE] += dt
             filled += 1
-        durations[moment] = dt
+        durations[moment], counts[moment] = dt, present
         moment += 1
         if arriving:
             now = times[arrived]
@@ -142,4 +143,4 @@ def path_kernel(  # noqa: C901 - one function, for the reason given in `kernels`
             for j in range(present):
                 jobs[j, HELD] = out[j]
                 rates[j] = speed(encoded, int(jobs[j, CLASS]), out[j])
-    return moment, filled
+    return moment

@@ -66,14 +66,14 @@ def gradient(table: FloatArray, sums: FloatArray, slopes: FloatArray) -> None:
 
 def work_values(
     jobs: FloatArray, table: FloatArray, decays: FloatArray, slopes: FloatArray, values: FloatArray
-) -> float:
-    """What a unit of each job's work saves, into `values`, and the largest of them.
+) -> None:
+    """What a unit of each job's work saves, into `values`.
 
     At least c/s(n): with a unit less of a job's work the system could do as before, and let the job leave
     earlier by the time that the unit takes on all cores. A job that brings a weight of its own counts in
     proportion to it.
     """
-    rows, most = value_numbers(table), 0.0
+    rows = value_numbers(table)
     for j in range(jobs.shape[0]):
         i = int(jobs[j, CLASS])
         row, at = rows + VALUE_COLUMNS * i, FEATURES * i
@@ -84,5 +84,3 @@ def work_values(
         if cost != table[row + COST]:
             value *= cost / float(table[row + COST])
         values[j] = max(value, cost * float(table[row + FLOOR]))
-        most = max(most, values[j])
-    return most

@@ -50,11 +50,11 @@ def has_smooth_speedups(jobs: FloatArray, table: FloatArray) -> bool:
     return True
 
 
-def divide(
-    jobs: FloatArray, table: FloatArray, weights: FloatArray, most: float, cores: float, out: FloatArray
-) -> None:
-    """Cores into `out`; the largest of the weights is `most`, and they are changed to shares of it."""
-    size = jobs.shape[0]
+def divide(jobs: FloatArray, table: FloatArray, weights: FloatArray, cores: float, out: FloatArray) -> None:
+    """Cores into `out`; the weights are changed to shares of the largest."""
+    size, most = jobs.shape[0], 0.0
+    for j in range(size):
+        most = max(most, weights[j])
     for j in range(size):
         out[j] = 0.0
         weights[j] = max(weights[j] / most, LEAST_WEIGHT)
