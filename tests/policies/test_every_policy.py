@@ -39,7 +39,7 @@ SHARING = {"equi"}
 @st.composite
 def plannable(draw, policy, max_jobs):
     """Random jobs; of the paper's workload for policies that plan for arrivals and may find no plan."""
-    if policy.startswith("fw_cam"):
+    if policy.startswith("fw_cam") or policy == "wham_fitted":
         cores = draw(st.sampled_from([64, 128]))
         return draw(gen.jobs_of(paper_workload(cores), max_jobs=max_jobs, weights=True)), float(cores)
     jobs, cores = draw(situations("power", "amdahl", max_jobs=max_jobs))

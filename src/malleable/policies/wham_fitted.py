@@ -10,7 +10,8 @@ cost less than `wham-discounted` in a short simulation on the same jobs; if it d
 fit, the policy is `wham-discounted`, and results say so.
 
 The fit takes arrivals to be Poisson with the rates of the workload. Underestimating the load is the dangerous
-side: where it changes, give the highest to be expected as `load`.
+side: where it changes, give the highest to be expected as `load`. `moments` is how many moments of the path
+the fit looks at; fewer are quicker and gain less.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.catalog.spec import OpenFraction
+from malleable.catalog.spec import Count, OpenFraction
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base.job_rule import Decision, JobRule
 from malleable.policies.base.memoization import memoized
@@ -50,12 +51,13 @@ class WhamFitted(JobRule):
 
     blocking: ClassVar[bool] = False
     load: OpenFraction | None = None
+    moments: Count | None = None
 
     def improvement(self, workload: Workload, cores: float) -> Improvement:
         """What was fitted, or why it steps back to `wham-discounted`."""
         cores = checked_cores(cores)
         fitted_to = workload if self.load is None else workload.at(cores, self.load)
-        return _improved(fitted_to, cores, WhamDiscounted().outlook(fitted_to, cores))
+        return _improved(fitted_to, cores, WhamDiscounted().outlook(fitted_to, cores), self.moments)
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
         found = self.improvement(workload, cores)
@@ -92,7 +94,7 @@ def _whole_table(workload: Workload, cores: float, base: FloatArray, numbers: Fl
 
 
 @memoized
-def _improved(workload: Workload, cores: float, expected: Outlook) -> Improvement:
+def _improved(workload: Workload, cores: float, expected: Outlook, moments: int | None) -> Improvement:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        return improvement(workload, cores, expected)
+        return improvement(workload, cores, expected, moments)

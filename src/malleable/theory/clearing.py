@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray, Speedup
 
-BISECTIONS = 100
+BISECTIONS = 55
 """Halvings of the bracket of the price."""
 MOST_JOBS = 8
 """Jobs of which all orders are looked at."""

@@ -17,8 +17,9 @@ from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
-CROWD = 8.0
-"""Jobs per core from which on nobody is given more than one core anyway: c/x first."""
+CROWD = 4.0
+"""Jobs per core from which on the recursion, which takes the square of their number, is not worth its time:
+c/x first, on one core each."""
 
 
 def smartfill_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:

@@ -54,14 +54,18 @@ class Improvement(NamedTuple):
     """The standard error of this."""
 
 
-def improvement(workload: Workload, cores: float, expected: Outlook) -> Improvement:
+def improvement(
+    workload: Workload, cores: float, expected: Outlook, moments: int | None = None
+) -> Improvement:
     """The fitted value function, tried on jobs that it was not fitted to."""
     hopeless = _hopeless(workload, expected)
     if hopeless:
         return Improvement(None, hopeless)
     for_path, for_draws, for_trial = np.random.SeedSequence(SEED).spawn(3)
     base = JobProgram(discounted_rule, discounted_table(workload, cores, *expected))
-    wanted = max(MOMENTS, MOMENTS_PER_UNKNOWN * unknowns(len(workload.classes)))
+    numbers_fitted = unknowns(len(workload.classes))
+    enough = max(MOMENTS, MOMENTS_PER_UNKNOWN * numbers_fitted)
+    wanted = enough if moments is None else max(moments, LEAST_MOMENTS * numbers_fitted)
     jobs = stream(workload, for_path, 3 * wanted // 5).take()
     draws = np.random.default_rng(for_draws).random(wanted)
     encoded = encode(workload.speedups, widest=max(cores, 2.0))
@@ -75,7 +79,7 @@ def improvement(workload: Workload, cores: float, expected: Outlook) -> Improvem
         return Improvement(None, "the equations of its value function have no good solution", broken=True)
     numbers = value_numbers_of(workload, cores, classes, found)
     rule = JobProgram(fitted_rule, np.concatenate([base.table, numbers]))
-    trial = paired_trial(workload, cores, rule, base, for_trial)
+    trial = paired_trial(workload, cores, rule, base, for_trial, min(wanted / enough, 1.0))
     if not trial.gained:
         return Improvement(None, "a short simulation shows no gain", False, *trial)
     return Improvement(numbers, "", False, *trial)

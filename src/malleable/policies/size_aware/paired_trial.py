@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BATCH, STAGES = 1_000, (24, 48, 96)
 """Jobs in a batch, and batches after which the trial may end."""
+FEWEST = 4
+"""Batches at least, with little effort."""
 CLEAR, ENOUGH = 3.0, 1.0
 """Standard errors by which a gain or a loss ends a trial early, and by which a gain counts in the end."""
 
@@ -36,15 +38,23 @@ class Trial(NamedTuple):
 
 
 def paired_trial(
-    workload: Workload, cores: float, rule: JobProgram, base: JobProgram, seed: np.random.SeedSequence
+    workload: Workload,
+    cores: float,
+    rule: JobProgram,
+    base: JobProgram,
+    seed: np.random.SeedSequence,
+    effort: float = 1.0,
 ) -> Trial:
-    """The cost of a rule relative to another's, on as many jobs as it takes to see, up to a limit."""
+    """The cost of a rule relative to another's, on as many jobs as it takes to see, up to a limit.
+
+    With an effort below 1 there are so many fewer batches.
+    """
     machines = machine(workload, cores, rule), machine(workload, cores, base)
     jobs = stream(workload, seed, BATCH)
     costs: list[list[float]] = [[], []]
     found = Trial(0.0, np.inf)
     for batches in STAGES:
-        while len(costs[0]) < batches:
+        while len(costs[0]) < max(FEWEST, 2 * int(0.5 * batches * effort)):
             chunk = jobs.take()
             for each, own in zip(machines, costs, strict=True):
                 own.append(_cost(each, chunk, workload.holding_costs))
