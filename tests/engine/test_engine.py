@@ -22,6 +22,7 @@ from malleable.theory import fw_cam
 from support import random_jobs as gen
 from support import reference_simulator as reference
 
+pytestmark = pytest.mark.filterwarnings("ignore:wham-fitted stepped back")
 NAMES = tuple(catalog.display("policies", kind) for kind in sorted(catalog.kinds("policies")))
 OPTIONS = {
     # Rounds of about a third of a mean size, so that a few dozen jobs see many of them.

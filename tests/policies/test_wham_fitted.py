@@ -57,7 +57,7 @@ def some_jobs(workload, size, seed):
 def weights_by_formula(workload, cores, numbers, jobs):
     """max{Σ_a φ_a′(r̃)(q + QU)_ia, c/s(n)}, written from the page."""
     m = len(workload.classes)
-    rows, rest = numbers[: 7 * m].reshape(m, 7), numbers[7 * m :]
+    rows, rest = numbers[1 : 1 + 7 * m].reshape(m, 7), numbers[1 + 7 * m :]
     q, big = rest[: 4 * m], rest[4 * m :].reshape(4 * m, 4 * m)
     u = np.zeros((m, 4))
     cut = [min(r, rows[i, 4]) for i, r in zip(jobs.class_index, jobs.remaining, strict=True)]
@@ -77,12 +77,16 @@ def test_the_rule_is_greedy_on_the_formula(size, seed):
     """The widths reach the largest Σ w·s(k) of all divisions of the cores, w by the formula of the page.
 
     A core that is shared in time, which the policy may not give, can be better by less than one core's worth.
+    With more jobs than the fit has seen the widths are those of wham-discounted.
     """
     workload = four()
     found = QUICK.improvement(workload, CORES)
     jobs = some_jobs(workload, size, seed)
     weights = weights_by_formula(workload, CORES, found.numbers, jobs)
     widths = QUICK.allocate(jobs, CORES).cores
+    if size > found.numbers[0]:
+        assert widths.tolist() == WhamDiscounted().allocate(jobs, CORES).cores.tolist()
+        return
     assert widths.sum() == pytest.approx(CORES)
     assert not ((widths > 0.0) & (widths < 1.0 - 1e-9)).any()
     speedups = [workload.speedups[i] for i in jobs.class_index]
@@ -94,8 +98,8 @@ def test_the_rule_is_greedy_on_the_formula(size, seed):
 
 
 def test_very_many_jobs_are_served_as_by_wham():
-    """From three jobs per core on it is c/x first, one core each."""
-    jobs = some_jobs(four(), 3 * CORES, 1)
+    """From three jobs per core on, at the latest, it is c/x first, one core each."""
+    jobs = some_jobs(four(), 3 * CORES + 1, 1)
     assert QUICK.allocate(jobs, CORES).cores.tolist() == Wham().allocate(jobs, CORES).cores.tolist()
 
 
@@ -181,6 +185,14 @@ class TestSteppingBack:
         assert any("stepped back to wham-discounted: a short simulation" in note for note in result.notes)
         merged = malleable.results.summary.merge([result])
         assert merged.notes[-1] == result.notes[-1]
+
+    def test_a_loss_at_a_higher_load(self, monkeypatch):
+        """A trial at a higher load than told that shows a loss makes it step back, too."""
+        told = iter([Trial(-0.01, 0.001), Trial(0.03, 0.001)])
+        monkeypatch.setattr(improving, "paired_trial", lambda *_: next(told))
+        policy = WhamFitted(moments=4004)
+        self.same_as_discounted(policy, four(), CORES)
+        assert "if the load were higher" in policy.remarks(four(), CORES)[0]
 
     def test_a_singular_fit(self, monkeypatch):
         """Equations without a solution make it step back with a warning."""

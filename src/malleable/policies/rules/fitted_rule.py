@@ -1,6 +1,6 @@
 """GREEDY on what work is worth under a fitted value function: the rules of `policies.wham_fitted`.
 
-With very many jobs (N ≥ 3n, far beyond what the fit has seen) it is WHAM: c/x first, on one core each.
+With more jobs than the fit has seen, as when the load is higher than it was told, it is `wham-discounted`.
 """
 
 from __future__ import annotations
@@ -10,28 +10,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.rule_interface import inlined
-from malleable.policies.rules.value_features import CURVED, FEATURES, feature_sums, gradient, work_values
+from malleable.policies.rules.discounted_job_rule import discounted_rule
+from malleable.policies.rules.value_features import (
+    CURVED,
+    FEATURES,
+    feature_sums,
+    gradient,
+    value_numbers,
+    work_values,
+)
 from malleable.policies.rules.valued_jobs import share_by_value, share_whole_by_value
-from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.wham_job_rules import wham_integer_rule
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
-CROWD = 3.0
-"""Jobs per core from which on the value function is not asked."""
-
 
 def fitted_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
     """Real-valued widths that maximise Σ w_j s_j(k_j), w_j being what a unit of the job's work saves."""
-    if jobs.shape[0] >= CROWD * cores:
-        wham_jobs_rule(jobs, cores, table, out)
+    if jobs.shape[0] > table[value_numbers(table)]:
+        discounted_rule(jobs, cores, table, out)
     else:
         share_by_value(jobs, table, _values(jobs, table), cores, out)
 
 
 def fitted_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """The same on whole cores."""
-    if jobs.shape[0] >= CROWD * cores:
+    """The same on whole cores; with more jobs than the fit has seen it is WHAM on whole cores."""
+    if jobs.shape[0] > table[value_numbers(table)]:
         wham_integer_rule(jobs, cores, table, out)
     else:
         share_whole_by_value(jobs, table, _values(jobs, table), cores, out)

@@ -7,7 +7,8 @@ A job of class i with r left has four features, all 0 at r = 0, so that nothing 
 U_ia is their sum over the jobs of the class, and h = q·U + ½ UᵀQU. To do a unit of a job's work saves
 ∂h/∂r = Σ_a φ_a′(r)·(q + QU)_ia. Beyond `CAP` a job counts as if `CAP` were left: the fit saw nothing larger.
 
-The numbers stand behind those of `discounted_demand` in a table: a row per class, then q, then Q by rows.
+The numbers stand behind those of `discounted_demand` in a table: the most jobs that the fit has seen, a row
+per class, then q, then Q by rows.
 Plain functions that the engine compiles.
 """
 
@@ -32,13 +33,18 @@ VALUE_COLUMNS = 7
 
 
 def value_numbers(table: FloatArray) -> int:
-    """Where the numbers of the fit begin."""
+    """Where the numbers of the fit begin, the first of which is the most jobs that it has seen."""
     return own_numbers(table) + DISCOUNTED_NUMBERS
+
+
+def value_rows(table: FloatArray) -> int:
+    """Where the rows of the classes begin."""
+    return value_numbers(table) + 1
 
 
 def feature_sums(jobs: FloatArray, table: FloatArray, decays: FloatArray, sums: FloatArray) -> None:
     """U into `sums`, and e^{−r/t_a} of each job into `decays`, three in a row."""
-    rows = value_numbers(table)
+    rows = value_rows(table)
     for at in range(sums.shape[0]):
         sums[at] = 0.0
     for j in range(jobs.shape[0]):
@@ -55,7 +61,7 @@ def feature_sums(jobs: FloatArray, table: FloatArray, decays: FloatArray, sums: 
 def gradient(table: FloatArray, sums: FloatArray, slopes: FloatArray) -> None:
     """∂h/∂U = q + QU into `slopes`."""
     size = sums.shape[0]
-    linear = value_numbers(table) + VALUE_COLUMNS * int(table[0])
+    linear = value_rows(table) + VALUE_COLUMNS * int(table[0])
     for at in range(size):
         total = float(table[linear + at])
         line = linear + size * (at + 1)
@@ -73,7 +79,7 @@ def work_values(
     earlier by the time that the unit takes on all cores. A job that brings a weight of its own counts in
     proportion to it.
     """
-    rows = value_numbers(table)
+    rows = value_rows(table)
     for j in range(jobs.shape[0]):
         i = int(jobs[j, CLASS])
         row, at = rows + VALUE_COLUMNS * i, FEATURES * i

@@ -36,6 +36,10 @@ LEAST_MOMENTS, LEAST_JOBS = 20, 50
 """With fewer moments for each unknown, or fewer jobs of a class, there is no fit."""
 MOST_CLASSES = 8
 """With more classes the fit would take too long and too many jobs."""
+RARE, CROWD = 0.05, 3.0
+"""Share of time with more jobs than the rule asks the fit about, and the most of these per core."""
+STRAIN, HEAVY, TOLERATED = 1.25, 0.95, 0.01
+"""The load may be by so much higher than told, up to a heavy one, and no more may then be lost."""
 ASTRAY = 0.2
 """How far the fitted cost may be from that of the path."""
 
@@ -61,7 +65,7 @@ def improvement(
     hopeless = _hopeless(workload, expected)
     if hopeless:
         return Improvement(None, hopeless)
-    for_path, for_draws, for_trial = np.random.SeedSequence(SEED).spawn(3)
+    for_path, for_draws, for_trial, for_strain = np.random.SeedSequence(SEED).spawn(4)
     base = JobProgram(discounted_rule, discounted_table(workload, cores, *expected))
     numbers_fitted = unknowns(len(workload.classes))
     enough = max(MOMENTS, MOMENTS_PER_UNKNOWN * numbers_fitted)
@@ -77,11 +81,16 @@ def improvement(
     found = fit(seen, classes)
     if found is None or not abs(found.cost - found.mean_cost) <= ASTRAY * found.mean_cost:
         return Improvement(None, "the equations of its value function have no good solution", broken=True)
-    numbers = value_numbers_of(workload, cores, classes, found)
+    numbers = value_numbers_of(workload, cores, classes, found, most_jobs(seen, cores))
     rule = JobProgram(fitted_rule, np.concatenate([base.table, numbers]))
-    trial = paired_trial(workload, cores, rule, base, for_trial, min(wanted / enough, 1.0))
+    effort = min(wanted / enough, 1.0)
+    trial = paired_trial(workload, cores, rule, base, for_trial, effort)
     if not trial.gained:
         return Improvement(None, "a short simulation shows no gain", False, *trial)
+    strained = workload.at(cores, min(STRAIN * workload.load(cores), max(HEAVY, workload.load(cores))))
+    test = paired_trial(strained, cores, rule, base, for_strain, effort)
+    if test.difference + test.error > TOLERATED:
+        return Improvement(None, "it would lose too much if the load were higher than told", False, *test)
     return Improvement(numbers, "", False, *trial)
 
 
@@ -115,10 +124,21 @@ def classes_of(workload: Workload, expected: Outlook) -> list[Class]:
     return made
 
 
-def value_numbers_of(workload: Workload, cores: float, classes: list[Class], found: Fit) -> FloatArray:
+def most_jobs(seen: Path, cores: float) -> float:
+    """The number of jobs beyond which the path says little: hardly ever reached, and never 3n."""
+    present = np.bincount(seen.moments, minlength=len(seen.durations))
+    order = np.argsort(present, kind="stable")
+    time = np.cumsum(seen.durations[order])
+    at = min(int(np.searchsorted(time, (1.0 - RARE) * time[-1])), len(order) - 1)
+    return min(float(present[order[at]]), CROWD * cores)
+
+
+def value_numbers_of(
+    workload: Workload, cores: float, classes: list[Class], found: Fit, most: float
+) -> FloatArray:
     """The numbers of `rules.value_features`."""
     rows = np.empty((len(classes), VALUE_COLUMNS))
     for row, own, speedup in zip(rows, classes, workload.speedups, strict=True):
         widest = min(max(cores, 1.0), float(speedup.peak))
         row[:] = [*own.decay_rates, 1.0 / own.mean, own.moments.cap, 1.0 / float(speedup(widest)), own.cost]
-    return np.concatenate([rows.ravel(), found.linear, found.quadratic.ravel()])
+    return np.concatenate([[most], rows.ravel(), found.linear, found.quadratic.ravel()])
