@@ -65,11 +65,11 @@ def improvement(
     hopeless = _hopeless(workload, expected)
     if hopeless:
         return Improvement(None, hopeless)
-    for_path, for_draws, for_trial, for_strain = np.random.SeedSequence(SEED).spawn(4)
+    for_path, for_draws, *for_trials = np.random.SeedSequence(SEED).spawn(4)
     base = JobProgram(discounted_rule, discounted_table(workload, cores, *expected))
-    numbers_fitted = unknowns(len(workload.classes))
-    enough = max(MOMENTS, MOMENTS_PER_UNKNOWN * numbers_fitted)
-    wanted = enough if moments is None else max(moments, LEAST_MOMENTS * numbers_fitted)
+    fitted = unknowns(len(workload.classes))
+    enough = max(MOMENTS, MOMENTS_PER_UNKNOWN * fitted)
+    wanted = enough if moments is None else max(moments, LEAST_MOMENTS * fitted)
     jobs = stream(workload, for_path, 3 * wanted // 5).take()
     draws = np.random.default_rng(for_draws).random(wanted)
     encoded = encode(workload.speedups, widest=max(cores, 2.0))
@@ -82,13 +82,25 @@ def improvement(
     if found is None or not abs(found.cost - found.mean_cost) <= ASTRAY * found.mean_cost:
         return Improvement(None, "the equations of its value function have no good solution", broken=True)
     numbers = value_numbers_of(workload, cores, classes, found, most_jobs(seen, cores))
+    return _tried(workload, cores, base, numbers, for_trials, min(wanted / enough, 1.0))
+
+
+def _tried(
+    workload: Workload,
+    cores: float,
+    base: JobProgram,
+    numbers: FloatArray,
+    seeds: list[np.random.SeedSequence],
+    effort: float,
+) -> Improvement:
+    """Whether it gains at the load that it was fitted to, and does not lose at a higher one."""
     rule = JobProgram(fitted_rule, np.concatenate([base.table, numbers]))
-    effort = min(wanted / enough, 1.0)
-    trial = paired_trial(workload, cores, rule, base, for_trial, effort)
+    trial = paired_trial(workload, cores, rule, base, seeds[0], effort)
     if not trial.gained:
         return Improvement(None, "a short simulation shows no gain", False, *trial)
-    strained = workload.at(cores, min(STRAIN * workload.load(cores), max(HEAVY, workload.load(cores))))
-    test = paired_trial(strained, cores, rule, base, for_strain, effort)
+    load = workload.load(cores)
+    strained = workload.at(cores, min(STRAIN * load, max(HEAVY, load)))
+    test = paired_trial(strained, cores, rule, base, seeds[1], effort)
     if test.difference + test.error > TOLERATED:
         return Improvement(None, "it would lose too much if the load were higher than told", False, *test)
     return Improvement(numbers, "", False, *trial)
