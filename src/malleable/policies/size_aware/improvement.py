@@ -37,7 +37,8 @@ LEAST_MOMENTS, LEAST_JOBS = 20, 50
 MOST_CLASSES = 8
 """With more classes the fit would take too long and too many jobs."""
 RARE, CROWD = 0.05, 3.0
-"""Share of time with more jobs than the rule asks the fit about, and the most of these per core."""
+"""Share of time with more jobs than the rule asks the fit about, if these are more than the cores, and the
+most of these per core."""
 STRAIN, HEAVY, TOLERATED = 1.25, 0.95, 0.01
 """The load may be by so much higher than told, up to a heavy one, and no more may then be lost."""
 ASTRAY = 0.2
@@ -137,12 +138,12 @@ def classes_of(workload: Workload, expected: Outlook) -> list[Class]:
 
 
 def most_jobs(seen: Path, cores: float) -> float:
-    """The number of jobs beyond which the path says little: hardly ever reached, and never 3n."""
+    """The number of jobs beyond which the path says little: rarely reached, at least n and at most 3n."""
     present = np.bincount(seen.moments, minlength=len(seen.durations))
     order = np.argsort(present, kind="stable")
     time = np.cumsum(seen.durations[order])
     at = min(int(np.searchsorted(time, (1.0 - RARE) * time[-1])), len(order) - 1)
-    return min(float(present[order[at]]), CROWD * cores)
+    return min(max(float(present[order[at]]), cores), CROWD * cores)
 
 
 def value_numbers_of(
