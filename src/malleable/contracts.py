@@ -329,8 +329,8 @@ class Policy(Spec, ABC):
         """
         return None
 
-    def remarks(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - most have none
-        """What results should say of the policy on this workload, one sentence each."""
+    def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - few have any
+        """What to know of the policy on this workload, one sentence each: that it steps back, say."""
         return ()
 
     @classmethod

@@ -192,7 +192,7 @@ class TestSteppingBack:
         monkeypatch.setattr(improving, "paired_trial", lambda *_: next(told))
         policy = WhamFitted(moments=2004)
         self.same_as_discounted(policy, four(), CORES)
-        assert "if the load were higher" in policy.remarks(four(), CORES)[0]
+        assert "if the load were higher" in policy.notes(four(), CORES)[0]
 
     def test_a_singular_fit(self, monkeypatch):
         """Equations without a solution make it step back with a warning."""
@@ -221,7 +221,7 @@ class TestSteppingBack:
         many = Workload.from_dict({"classes": rows}).at(CORES, 0.5)
         for workload, cores in ((four(), 2), (four(1.2), CORES), (many, CORES)):
             self.same_as_discounted(QUICK, workload, cores)
-            assert QUICK.remarks(workload, cores)
+            assert QUICK.notes(workload, cores)
 
     @pytest.mark.filterwarnings("ignore::malleable.policies.wham_fitted.SteppedBackWarning")
     def test_one_class_and_equal_classes(self):

@@ -76,7 +76,7 @@ class WhamFitted(JobRule):
             return WhamDiscounted().allocate(jobs, cores, integer=integer)
         return super().allocate_part(jobs, cores, machine, integer=integer)
 
-    def remarks(self, workload: Workload, cores: float) -> tuple[str, ...]:
+    def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
         found = self.improvement(workload, cores)
         return () if found.numbers is not None else (stepped_back(found),)
 

@@ -91,7 +91,7 @@ class Result:
     """Whether large jobs can keep others waiting under the policy."""
     mean_cores: float | None = None
     """Cores there were on average, where their number changed."""
-    remarks: tuple[str, ...] = ()
+    policy_notes: tuple[str, ...] = ()
     """Those of the notes that are the policy's own."""
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
     records: tuple[Records, ...] = field(default=(), repr=False)
