@@ -10,17 +10,20 @@ cost less than `wham-discounted` in a short simulation on the same jobs; if it d
 fit, the policy is `wham-discounted`, and results say so.
 
 The fit takes arrivals to be Poisson with the rates of the workload. Underestimating the load is the dangerous
-side: where it changes, give the highest to be expected as `load`. `moments` is how many moments of the path
-the fit looks at; fewer are quicker and gain less.
+side. So the policy also steps back if it loses at a load higher by the factor `headroom`; 1 trusts the load,
+and gains more where it is high. Where the load changes, give the highest to be expected as `load`.
+
+`moments` is how many moments of the path the fit looks at; fewer are quicker and gain less.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from malleable.catalog.spec import Count, OpenFraction
 from malleable.model import ConditionWarning, checked_cores
@@ -31,7 +34,7 @@ from malleable.policies.rules.discounted_job_rule import discounted_rule
 from malleable.policies.rules.fitted_rule import fitted_integer_rule, fitted_rule
 from malleable.policies.rules.market_groups import market_jobs_table
 from malleable.policies.rules.value_features import DISCOUNTED_NUMBERS
-from malleable.policies.size_aware.improvement import Improvement, improvement
+from malleable.policies.size_aware.improvement import HEADROOM, Improvement, improvement
 from malleable.policies.wham_discounted import Outlook, WhamDiscounted
 from malleable.theory.market import GreedyBuyers
 
@@ -52,12 +55,15 @@ class WhamFitted(JobRule):
     blocking: ClassVar[bool] = False
     load: OpenFraction | None = None
     moments: Count | None = None
+    headroom: Annotated[float, Ge(1)] = HEADROOM
 
     def improvement(self, workload: Workload, cores: float) -> Improvement:
         """What was fitted, or why it steps back to `wham-discounted`."""
         cores = checked_cores(cores)
         fitted_to = workload if self.load is None else workload.at(cores, self.load)
-        return _improved(fitted_to, cores, WhamDiscounted().outlook(fitted_to, cores), self.moments)
+        return _improved(
+            fitted_to, cores, WhamDiscounted().outlook(fitted_to, cores), self.moments, self.headroom
+        )
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
         found = self.improvement(workload, cores)
@@ -94,7 +100,9 @@ def _whole_table(workload: Workload, cores: float, base: FloatArray, numbers: Fl
 
 
 @memoized
-def _improved(workload: Workload, cores: float, expected: Outlook, moments: int | None) -> Improvement:
+def _improved(
+    workload: Workload, cores: float, expected: Outlook, moments: int | None, headroom: float
+) -> Improvement:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        return improvement(workload, cores, expected, moments)
+        return improvement(workload, cores, expected, moments, headroom)

@@ -19,6 +19,7 @@ from malleable.policies.rules.value_features import VALUE_COLUMNS
 from malleable.policies.size_aware.paired_trial import paired_trial
 from malleable.policies.size_aware.size_moments import size_moments
 from malleable.policies.size_aware.value_fit import Class, Fit, fit, unknowns
+from malleable.policies.wham_discounted import outlook
 from malleable.sources import stream
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ MOST_CLASSES = 8
 RARE, CROWD = 0.05, 3.0
 """Share of time with more jobs than the rule asks the fit about, if these are more than the cores, and the
 most of these per core."""
-STRAIN, HEAVY, TOLERATED = 1.25, 0.95, 0.01
-"""The load may be by so much higher than told, up to a heavy one, and no more may then be lost."""
+HEADROOM, HEAVY, TOLERATED = 1.25, 0.95, 0.005
+"""The load may be higher than told by this factor, up to a heavy one, and no more may then be lost."""
 ASTRAY = 0.2
 """How far the fitted cost may be from that of the path."""
 
@@ -60,9 +61,13 @@ class Improvement(NamedTuple):
 
 
 def improvement(
-    workload: Workload, cores: float, expected: Outlook, moments: int | None = None
+    workload: Workload,
+    cores: float,
+    expected: Outlook,
+    moments: int | None = None,
+    headroom: float = HEADROOM,
 ) -> Improvement:
-    """The fitted value function, tried on jobs that it was not fitted to."""
+    """The fitted value function, tried on jobs that it was not fitted to, and at a higher load."""
     hopeless = _hopeless(workload, expected)
     if hopeless:
         return Improvement(None, hopeless)
@@ -83,7 +88,7 @@ def improvement(
     if found is None or not abs(found.cost - found.mean_cost) <= ASTRAY * found.mean_cost:
         return Improvement(None, "the equations of its value function have no good solution", broken=True)
     numbers = value_numbers_of(workload, cores, classes, found, most_jobs(seen, cores))
-    return _tried(workload, cores, base, numbers, for_trials, min(wanted / enough, 1.0))
+    return _tried(workload, cores, base, numbers, for_trials, min(wanted / enough, 1.0), headroom)
 
 
 def _tried(
@@ -93,18 +98,25 @@ def _tried(
     numbers: FloatArray,
     seeds: list[np.random.SeedSequence],
     effort: float,
+    headroom: float,
 ) -> Improvement:
     """Whether it gains at the load that it was fitted to, and does not lose at a higher one."""
-    rule = JobProgram(fitted_rule, np.concatenate([base.table, numbers]))
-    trial = paired_trial(workload, cores, rule, base, seeds[0], effort)
+    trial = paired_trial(workload, cores, _improved(base, numbers), base, seeds[0], effort)
     if not trial.gained:
         return Improvement(None, "a short simulation shows no gain", False, *trial)
     load = workload.load(cores)
-    strained = workload.at(cores, min(STRAIN * load, max(HEAVY, load)))
-    test = paired_trial(strained, cores, rule, base, seeds[1], effort)
-    if test.difference + test.error > TOLERATED:
-        return Improvement(None, "it would lose too much if the load were higher than told", False, *test)
+    if headroom > 1.0 and load < HEAVY:
+        higher = workload.at(cores, min(headroom * load, HEAVY))
+        told = JobProgram(discounted_rule, discounted_table(higher, cores, *outlook(higher, cores)))
+        test = paired_trial(higher, cores, _improved(told, numbers), told, seeds[1], effort)
+        if test.difference + test.error > TOLERATED:
+            return Improvement(None, "it would lose if the load were higher than told", False, *test)
     return Improvement(numbers, "", False, *trial)
+
+
+def _improved(base: JobProgram, numbers: FloatArray) -> JobProgram:
+    """The program of `wham-discounted` with the numbers of the fit."""
+    return JobProgram(fitted_rule, np.concatenate([base.table, numbers]))
 
 
 def _hopeless(workload: Workload, expected: Outlook) -> str:
