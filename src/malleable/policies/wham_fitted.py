@@ -10,8 +10,9 @@ cost less than `wham-discounted` in a short simulation on the same jobs; if it d
 fit, the policy is `wham-discounted`, and results say so.
 
 The fit takes arrivals to be Poisson with the rates of the workload. Underestimating the load is the dangerous
-side. So the policy also steps back if it loses at a load higher by the factor `headroom`; 1 trusts the load,
-and gains more where it is high. Where the load changes, give the highest to be expected as `load`.
+side. So the policy is `wham-discounted` with more jobs than the fit has seen, and steps back if it loses at a
+load higher by the factor `headroom`; 1 trusts the load, does neither, and gains more where it is high.
+Where the load changes, give the highest to be expected as `load`.
 
 `moments` is how many moments of the path the fit looks at; fewer are quicker and gain less.
 """

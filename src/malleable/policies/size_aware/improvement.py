@@ -87,7 +87,8 @@ def improvement(
     found = fit(seen, classes)
     if found is None or not abs(found.cost - found.mean_cost) <= ASTRAY * found.mean_cost:
         return Improvement(None, "the equations of its value function have no good solution", broken=True)
-    numbers = value_numbers_of(workload, cores, classes, found, most_jobs(seen, cores))
+    most = most_jobs(seen, cores) if headroom > 1.0 else CROWD * cores
+    numbers = value_numbers_of(workload, cores, classes, found, most)
     return _tried(workload, cores, base, numbers, for_trials, min(wanted / enough, 1.0), headroom)
 
 
