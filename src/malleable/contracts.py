@@ -329,6 +329,10 @@ class Policy(Spec, ABC):
         """
         return None
 
+    def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - few have any
+        """What to know of the policy on this workload, one sentence each: that it steps back, say."""
+        return ()
+
     @classmethod
     def of(cls, value: Any) -> Policy:
         """Read a policy: a `Policy`, a name with options such as `fw-cam:beta=0.8`, or a bare function."""

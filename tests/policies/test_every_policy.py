@@ -39,8 +39,8 @@ SHARING = {"equi"}
 @st.composite
 def plannable(draw, policy, max_jobs):
     """Random jobs; of the paper's workload for policies that plan for arrivals and may find no plan."""
-    if policy.startswith("fw_cam"):
-        cores = draw(st.sampled_from([64, 128]))
+    if policy.startswith("fw_cam") or policy == "wham_fitted":
+        cores = draw(st.sampled_from([64, 128] if policy.startswith("fw_cam") else [8, 16]))
         return draw(gen.jobs_of(paper_workload(cores), max_jobs=max_jobs, weights=True)), float(cores)
     jobs, cores = draw(situations("power", "amdahl", max_jobs=max_jobs))
     return jobs, min(cores, 64.0)

@@ -91,6 +91,8 @@ class Result:
     """Whether large jobs can keep others waiting under the policy."""
     mean_cores: float | None = None
     """Cores there were on average, where their number changed."""
+    policy_notes: tuple[str, ...] = ()
+    """Those of the notes that are the policy's own."""
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
     records: tuple[Records, ...] = field(default=(), repr=False)
     """What it was made from, one for each replication, if kept."""

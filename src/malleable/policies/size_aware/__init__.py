@@ -1,0 +1,1 @@
+"""One step of policy improvement from `wham-discounted`: moments, the fit of its value function, a trial."""
