@@ -17,6 +17,7 @@ import numpy as np
 from malleable import catalog
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
+from malleable.theory.best_first_order import FirstOrder, best_first_order
 from malleable.theory.fluid import Fluid
 from malleable.theory.refined_mean_field import Refined, linearise, refine
 
@@ -57,6 +58,8 @@ class MeanField:
     eigenvalues: tuple[complex, ...]
     """Of the linearised equation, fastest decay first."""
     refined: Refined
+    first_order: FirstOrder
+    """The best possible coefficient of 1/n beside WHAM's own."""
     attractor: Attractor
     fluid: Fluid = field(repr=False, compare=False)
 
@@ -82,6 +85,7 @@ class MeanField:
             "stable": self.stable,
             "eigenvalues": [v.real if v.imag == 0.0 else [v.real, v.imag] for v in self.eigenvalues],
             "refined": self.refined.to_dict(),
+            "first_order": self.first_order.to_dict(),
             "attractor": self.attractor._asdict(),
         }
 
@@ -108,6 +112,7 @@ def mean_field(
     _check_rates(eigenvalues, starts)
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
+    refined = refine(fluid, point, linear)
     return MeanField(
         policy=_name(policy),
         cores=fluid.cores,
@@ -117,7 +122,8 @@ def mean_field(
         price=point.price,
         cost=point.cost,
         eigenvalues=tuple(map(complex, eigenvalues[order].tolist())),
-        refined=refine(fluid, point, linear),
+        refined=refined,
+        first_order=best_first_order(fluid, point, linear, refined),
         attractor=study(fluid, point, float(eigenvalues.real.max()), starts, seed, progress),
         fluid=fluid,
     )
