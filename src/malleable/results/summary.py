@@ -58,6 +58,7 @@ def summarise(
     whole_cores: bool = False,
     blocking: bool = False,
     mean_cores: float | None = None,
+    policy_notes: Sequence[str] = (),
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
@@ -66,6 +67,7 @@ def summarise(
     caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` and
     `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
     tails. `mean_cores` is how many of the cores there were on average, where their number changed.
+    `policy_notes` are what the policy has to say of itself on this workload; they stand behind the doubts.
     """
     cores = checked_cores(cores)
     lowest, steady = _bound(workload, cores, mean_cores)
@@ -101,7 +103,7 @@ def summarise(
         seconds=seconds,
         stable=steady.stable,
         status=_status(status, steady, estimates.cost, precision),
-        notes=doubts.notes(),
+        notes=(*doubts.notes(), *policy_notes),
         replications=len(runs),
         confidence=confidence,
         batches=estimates.batches,

@@ -98,6 +98,7 @@ def task_result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
         whole_cores=task.policy.whole_cores,
         blocking=task.policy.blocking,
         mean_cores=settings.mean_cores(task.cores),
+        policy_notes=task.policy.notes(task.workload, task.cores),
     )
 
 
