@@ -1,6 +1,6 @@
 """`wham-improved` against WHAM, both blind to sizes, on random workloads that its design never saw.
 
-    python -m benchmarks.held_out_improved [--first SEED] [--workloads N] [--jobs M] [--out FILE]
+    python -m benchmarks.held_out_improved [--first SEED] [--workloads N] [--jobs M] [--out FILE] [--comparisons N]
 
 Two to six classes with any speedups, exponential, hyperexponential or lognormal sizes, unequal costs and
 sizes, on 3 to 64 cores at loads from 0.3 to 0.95. Both policies serve the same jobs. Where the policy stays
@@ -108,11 +108,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=HELD_OUT)
     parser.add_argument("--workloads", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=200_000)
+    parser.add_argument("--comparisons", type=int, default=None, help="of all parts, if run in parts")
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
+    comparisons = options.comparisons or options.workloads
     rows = []
     for seed in range(options.first, options.first + options.workloads):
-        rows.append(measured(seed, options.jobs, options.workloads))
+        rows.append(measured(seed, options.jobs, comparisons))
         print(json.dumps(rows[-1]), flush=True)
         if options.out is not None:
             options.out.write_text(json.dumps({"summary": summary(rows), "rows": rows}, indent=1))

@@ -40,13 +40,13 @@ EVENTS, SEED = 100_000, 13
 """Jumps of a path that is fitted, and the seed of its uniform numbers."""
 WARM_UP = 0.05
 """Share of a path that is left out at its start, at the jobs of the relaxed problem."""
-RELAXATIONS = 20.0
+RELAXATIONS = 100.0
 """Times that all jobs present must be replaced on a path for it to be long enough."""
-STEPS = 2
+STEPS = 3
 MOST_CLASSES = 12
 """Classes up to which the coefficients, which grow with their square, are fitted in a second."""
-BATCHES, SURE = 40, 2.0
-"""Batches of a path, and the standard errors by which a gain must exceed 0."""
+BATCHES, SURE, LEAST = 40, 3.0, 5e-4
+"""Batches of a path, the standard errors by which a gain must exceed 0, and the least that is worth it."""
 
 
 class Plan(NamedTuple):
@@ -137,7 +137,8 @@ def _chain(workload: Workload, cores: float) -> Chain:
     """The chain of counts in the unit of time of its arrivals, and of cost of the largest."""
     unit = workload.total_rate
     costs = workload.holding_costs / workload.holding_costs.max()
-    return Chain(cores, workload.rates / unit, 1.0 / (workload.mean_sizes * unit), costs)
+    least = np.array([float(s.most_efficient) for s in workload.speedups])
+    return Chain(cores, workload.rates / unit, 1.0 / (workload.mean_sizes * unit), costs, least)
 
 
 def _unsound(fit: Fit) -> str:
@@ -162,7 +163,7 @@ def _measured(chain: Chain, rule: Callable[..., None], table: FloatArray, start:
 
 
 def _is_sure(gain: Gain) -> bool:
-    return gain.mean > SURE * gain.error
+    return gain.mean > max(SURE * gain.error, LEAST)
 
 
 def _as_fitted(workload: Workload) -> bool:

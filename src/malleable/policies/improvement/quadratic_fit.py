@@ -29,15 +29,18 @@ RIDGE = 1e-9
 """Of the largest singular value of the scaled equations: directions below it are left at 0."""
 CROWDED = 20
 """States beyond the cores, per coefficient, that the second regime takes to be fitted."""
+SEEN = 0.999
+"""Share of the time that must be spent in smaller crowds for the fit to be trusted in one."""
 
 
 class Chain(NamedTuple):
-    """The chain of class counts, with costs in multiples of the largest."""
+    """The chain of class counts, with costs in multiples of the largest, and the least widths of the classes."""
 
     cores: float
     arrival_rates: FloatArray
     service_rates: FloatArray
     holding_costs: FloatArray
+    least: FloatArray
 
 
 class Fit(NamedTuple):
@@ -66,8 +69,16 @@ def fitted(chain: Chain, visits: Visits) -> Fit:
     solution, rank = _least_squares(matrix, right)
     parts = np.split(solution[1:], [features]) if crowded else (solution[1:], np.zeros(features))
     first, second = (_unpacked(part, m) for part in parts)
-    value = Value(first[0] - second[0], first[1] - second[1], *second)
+    value = Value(first[0] - second[0], first[1] - second[1], *second, _trusted(chain, visits))
     return Fit(value, float(solution[0]), rank, matrix.shape[1], crowded)
+
+
+def _trusted(chain: Chain, visits: Visits) -> float:
+    """The largest crowd, but for a small share of the time, and at least the one that just has cores."""
+    crowds = visits.counts @ chain.least / chain.cores
+    order = np.argsort(crowds)
+    shares = np.cumsum(visits.times[order])
+    return max(1.0, float(crowds[order][np.searchsorted(shares, SEEN * shares[-1])]))
 
 
 def _least_squares(matrix: FloatArray, right: FloatArray) -> tuple[FloatArray, int]:

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import Workload
 
-PRICE, FITTED_CORES, UNIT = range(3)
-"""The last clearing price, from which the next search starts, the number of cores of the fit, and the unit of
-the weights: cost per unit of time."""
-HEADER = 3
+PRICE, FITTED_CORES, UNIT, TRUSTED = range(4)
+"""The last clearing price, from which the next search starts, the number of cores of the fit, the unit of the
+weights (cost per unit of time), and the crowd up to which the fit is trusted."""
+HEADER = 4
 WEIGHT, RANK, RATE, MERIT, ORDER, LEAST, ENTRY = range(7)
 """Rows of one number per class: its weight now (0: priced out), the class in this place of the order by value
 now, μ, the merit c·μ·s(k_e)/k_e, the class in this place of the order by rising merit, the most efficient
 width k_e, and s(k_e)/k_e."""
 ROWS = 7
-ORDERED, CROWDED = 2.0, 10.0
-"""Least widths of all jobs, in multiples of the cores, beyond which classes come in the order of c·μ, and
-beyond which they do so on their least widths, as under size-blind WHAM: all cores then work at their best,
-and the backlog falls whatever was fitted, so the policy is stable."""
+ORDERED = 2.0
+"""Least widths of all jobs, in multiples of the cores, beyond which classes come in the order of c·μ. Beyond
+what is `trusted` they do so on their least widths, as under size-blind WHAM: all cores then work at their
+best, and the backlog falls whatever was fitted, so the policy is stable."""
 FAINTEST = 1e-3
 """The least weight, as a share of the largest: no job is worth nothing."""
 ABOVE = 1.0 + 1e-7
@@ -48,6 +48,8 @@ class Value(NamedTuple):
     quadratic: FloatArray
     crowded_linear: FloatArray
     crowded_quadratic: FloatArray
+    trusted: float
+    """The cores that the least widths of all jobs need, relative to those there are, up to which h was fitted."""
 
 
 def value_table(workload: Workload, cores: float, value: Value) -> FloatArray:
@@ -61,7 +63,8 @@ def value_table(workload: Workload, cores: float, value: Value) -> FloatArray:
     rows[MERIT] = workload.holding_costs / workload.holding_costs.max() * rows[RATE] * rows[ENTRY]
     rows[ORDER] = np.argsort(rows[MERIT], kind="stable")
     unit = workload.holding_costs.max() / workload.total_rate
-    return np.concatenate([encoded, [1.0, cores, unit], rows.ravel(), *(np.ravel(part) for part in value)])
+    header, parts = [1.0, cores, unit, value.trusted], [np.ravel(part) for part in value[:-1]]
+    return np.concatenate([encoded, header, rows.ravel(), *parts])
 
 
 def write_weights(counts: FloatArray, cores: float, table: FloatArray) -> None:
@@ -95,8 +98,9 @@ def write_weights(counts: FloatArray, cores: float, table: FloatArray) -> None:
     for i in range(m):
         weight = table[rows + WEIGHT * m + i] if largest > 0.0 else table[rows + MERIT * m + i]
         table[rows + WEIGHT * m + i] = max(weight, FAINTEST * largest)
-    if needed >= ORDERED * cores:
-        _put_in_order(counts, table, rows, needed >= CROWDED * cores)
+    crowd = needed / cores
+    if crowd >= min(ORDERED, table[own + TRUSTED]):
+        _put_in_order(counts, table, rows, crowd >= table[own + TRUSTED])
 
 
 def _put_in_order(counts: FloatArray, table: FloatArray, rows: int, alike: bool) -> None:
