@@ -333,6 +333,10 @@ class Policy(Spec, ABC):
         """
         return None
 
+    def in_effect(self, workload: Workload, cores: float) -> Policy:  # noqa: ARG002 - few step back
+        """The policy that this one amounts to on the workload: itself, or another that it stands back for."""
+        return self
+
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - few have any
         """What to know of the policy on this workload, one sentence each: that it steps back, say."""
         return ()

@@ -25,13 +25,13 @@ def value(h: Value, x: np.ndarray, cores: float) -> float:
 
 def random_value(rng: np.random.Generator, m: int) -> Value:
     matrices = [part + part.T for part in rng.normal(size=(2, m, m))]
-    return Value(rng.normal(size=m), matrices[0], rng.normal(size=m), matrices[1])
+    return Value(rng.normal(size=m), matrices[0], rng.normal(size=m), matrices[1], 1.0)
 
 
 def test_the_drift_is_that_of_the_chain():
-    """c·x + Σ λ_i [h(x + e_i) − h(x)] − Σ r_i [h(x) − h(x − e_i)], jump by jump, in states of both regimes."""
+    """c·x + Σ λ_i [h(x + e_i) − h(x)] − Σ r_i [h(x) − h(x − e_i)], in both regimes."""
     rng, m = np.random.default_rng(2), 3
-    chain = Chain(5.0, rng.random(m), rng.random(m), rng.random(m))
+    chain = Chain(5.0, rng.random(m), rng.random(m), rng.random(m), np.ones(m))
     counts = rng.integers(0, 5, (40, m)).astype(float)
     visits = Visits(counts, rng.random((40, m)) * (counts > 0), np.ones(40))
     h = random_value(rng, m)
@@ -50,7 +50,7 @@ def test_one_server():
     arrival, service = 0.6, 1.0
     counts = np.arange(30.0)[:, None]
     visits = Visits(counts, service * (counts > 0.0), np.ones(30))
-    fit = fitted(Chain(100.0, np.array([arrival]), np.array([service]), np.ones(1)), visits)
+    fit = fitted(Chain(100.0, np.array([arrival]), np.array([service]), np.ones(1), np.ones(1)), visits)
     assert fit.cost == pytest.approx(arrival / (service - arrival), rel=1e-9)
     assert fit.value.quadratic[0, 0] == pytest.approx(1.0 / (service - arrival), rel=1e-9)
     assert fit.value.linear[0] == pytest.approx(0.5 / (service - arrival), rel=1e-9)
@@ -62,7 +62,7 @@ def test_a_direction_never_seen():
     """A class that never appears leaves the equations singular, and the rank says so."""
     counts = np.column_stack([np.arange(30.0), np.zeros(30)])
     visits = Visits(counts, 1.0 * (counts > 0.0), np.ones(30))
-    fit = fitted(Chain(100.0, np.array([0.6, 0.0]), np.ones(2), np.ones(2)), visits)
+    fit = fitted(Chain(100.0, np.array([0.6, 0.0]), np.ones(2), np.ones(2), np.ones(2)), visits)
     assert fit.rank < fit.unknowns
 
 

@@ -70,6 +70,9 @@ class WhamImproved(Policy):
         """Those of WHAM, whose fixed point is where the fluid equation of the improvement is looked for."""
         return Wham().buyers(workload)
 
+    def in_effect(self, workload: Workload, cores: float) -> Policy:
+        return Wham() if plan(workload, cores).value is None else self
+
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
         note = self.plan(workload, cores).note
         return (note,) if note else ()

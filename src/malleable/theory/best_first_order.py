@@ -94,7 +94,7 @@ def best_first_order(fluid: Fluid, point: FixedPoint, linear: Linear, refined: R
 
 def _no_answer(fluid: Fluid, point: FixedPoint, refined: Refined) -> str:
     """Why there is nothing to compute; empty if there is."""
-    if not isinstance(fluid.buyers, WhittleBuyers) or fluid.buyers.integer:
+    if not fluid.by_price or not isinstance(fluid.buyers, WhittleBuyers) or fluid.buyers.integer:
         return "it belongs to WHAM's fixed point, and this policy has another"
     for one in fluid.workload.classes:
         if type(one.size) is not Exponential:

@@ -18,6 +18,7 @@ from malleable import catalog
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
 from malleable.theory.best_first_order import FirstOrder, best_first_order
+from malleable.theory.count_fluid import NO_EXPANSION, fluid_of
 from malleable.theory.fluid import Fluid
 from malleable.theory.refined_mean_field import Refined, linearise, refine
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 STIFFEST = 1e13
 """Ratio of rates of change beyond which no step is small for one and long for the other."""
+
+
+NOT_REFINED = Refined(None, None, applies=False, reason=NO_EXPANSION, overload=None)
 
 
 class ClassPoint(NamedTuple):
@@ -105,14 +109,14 @@ def mean_field(
     """
     _check_count("starts", starts)
     _check_count("seed", seed)
-    fluid = Fluid(workload, policy, cores)
+    fluid = fluid_of(workload, policy, cores)
     point = fluid.fixed_point()
     linear = linearise(fluid, point)
     eigenvalues = linear.eigenvalues
     _check_rates(eigenvalues, starts)
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
-    refined = refine(fluid, point, linear)
+    refined = refine(fluid, point, linear) if fluid.by_price else NOT_REFINED
     return MeanField(
         policy=_name(policy),
         cores=fluid.cores,

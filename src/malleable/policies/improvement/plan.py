@@ -1,13 +1,15 @@
 """The plan of `wham-improved` for a workload and a number of cores: fit, improve, fit again, and check.
 
 The value function of size-blind WHAM is fitted and its improvement found; a second path, under that policy,
-gives a better value function and a better policy (the first step takes away some 90 % of what WHAM loses, the
-second most of the rest; a third adds nothing). All of it is on class counts, for exponential sizes of the
-same means. Uniform numbers come from one seed, so that a workload has one plan.
+gives a better value function and a better policy, and so on. The first step takes away some 95 % of what WHAM
+loses, the second most of the rest; a third is of use where the policy goes to crowds that WHAM never saw, for
+a fit is trusted only where its path has been. All of it is on class counts, for exponential sizes of the same
+means. Uniform numbers come from one seed, so that a workload has one plan.
 
 The check is made on paths of the same uniform numbers: the improved policy must be cheaper than WHAM beyond
 twice the standard error, else the plan is to stay with WHAM, with a note that says why. Where arrivals are
-not Poisson or sizes not exponential, it must stand a second check on jobs of the workload's own laws (`trial`).
+not Poisson or sizes not exponential, it must stand a second check on jobs of the workload's own laws
+(`trial`).
 """
 
 from __future__ import annotations

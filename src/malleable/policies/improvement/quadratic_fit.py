@@ -34,7 +34,7 @@ SEEN = 0.999
 
 
 class Chain(NamedTuple):
-    """The chain of class counts, with costs in multiples of the largest, and the least widths of the classes."""
+    """The chain of class counts; costs are in multiples of the largest, `least` has the least widths."""
 
     cores: float
     arrival_rates: FloatArray

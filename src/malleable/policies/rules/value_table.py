@@ -49,7 +49,7 @@ class Value(NamedTuple):
     crowded_linear: FloatArray
     crowded_quadratic: FloatArray
     trusted: float
-    """The cores that the least widths of all jobs need, relative to those there are, up to which h was fitted."""
+    """Up to which crowd h was fitted: cores for the least widths of all jobs, relative to those there are."""
 
 
 def value_table(workload: Workload, cores: float, value: Value) -> FloatArray:
