@@ -14,6 +14,7 @@ from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base.job_rule import job_rows
 from malleable.policies.improvement import plan as planning
+from malleable.policies.rules.improved_job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.policies.rules.improved_rule import improved_rule
 from malleable.policies.rules.value_table import HEADER, WEIGHT, Value, value_table, write_weights
 from malleable.theory.class_speeds import class_speeds
@@ -159,10 +160,10 @@ class TestEverywhere:
 
     @pytest.mark.parametrize("integer", [False, True])
     def test_allocate_runs_the_rule_of_the_simulator(self, integer):
-        """The same cores from `allocate`, and from the job rule that the simulator compiles."""
+        """The same cores from `allocate`, and from the rule on jobs that do not share cores in time."""
         made = FOUR.at(12, 0.7)
         rng = np.random.default_rng(4)
-        program = IMPROVED.job_program(made, 12)
+        table = improved_jobs_table(made, 12.0, a_table(made, 12.0))
         for size in (1, 5, 11, 12, 30):
             jobs = Jobs.of(made, rng.integers(0, 4, size), rng.exponential(1.0, size), age=rng.random(size))
             found = IMPROVED.allocate(jobs, 12, integer=integer).cores
@@ -172,18 +173,22 @@ class TestEverywhere:
                 assert (found == np.round(found)).all()
                 continue
             out = np.zeros(size)
-            program.rule(job_rows(jobs, jobs.class_index), 12.0, program.table.copy(), out)
+            improved_jobs_rule(job_rows(jobs, jobs.class_index), 12.0, table, out)
             np.testing.assert_allclose(found[jobs.order], out, rtol=1e-9, atol=1e-9)
 
     def test_counts_and_jobs_agree(self):
         """Where no class is served in part, a job gets what the rule on counts gives its class."""
         made = FOUR.at(12, 0.7)
         program, counts = IMPROVED.program(made, 12), np.array([0.0, 2.0, 1.0, 2.0])
-        widths = np.zeros(4)
+        widths, out, by_job = np.zeros(4), np.zeros(5), IMPROVED.job_program(made, 12)
         program.rule(counts, 12.0, program.table.copy(), widths)
         index = np.repeat(np.arange(4), counts.astype(int))
-        found = IMPROVED.allocate(Jobs.of(made, index, np.ones(5)), 12).cores
+        jobs = Jobs.of(made, index, np.ones(5))
+        found = IMPROVED.allocate(jobs, 12).cores
         np.testing.assert_allclose(found, widths[index], rtol=1e-8)
+        by_job.rule(job_rows(jobs, index), 12.0, by_job.table.copy(), out)
+        assert out.tolist() == widths[index].tolist()
+        assert by_job.sharing
 
     def test_own_speedups_and_weights(self):
         """Jobs may bring both: a weight counts in proportion, a speedup in place of the class's."""

@@ -23,7 +23,7 @@ from malleable.engine.kernels.count_kernel import Visits, follow
 from malleable.errors import MalleableError
 from malleable.model import checked_cores
 from malleable.policies.base.memoization import memoized
-from malleable.policies.improvement.programs import job_program
+from malleable.policies.improvement.programs import job_program, shares_in_time
 from malleable.policies.improvement.quadratic_fit import Chain, Fit, bellman, fitted
 from malleable.policies.improvement.trial import Gain, gain_of, tried
 from malleable.policies.rules.blind_wham import blind_wham
@@ -100,7 +100,7 @@ def _made(workload: Workload, cores: float) -> Plan:
     if best is wham:
         return _stay(reason or "a trial found no gain")
     gain = gain_of(wham.costs, best.costs)
-    if _is_sure(gain) and not _as_fitted(workload):
+    if _is_sure(gain) and not _as_fitted(workload, cores):
         gain = tried(
             workload, cores, Wham().job_program(workload, cores), job_program(workload, cores, found)
         )
@@ -168,6 +168,8 @@ def _is_sure(gain: Gain) -> bool:
     return gain.mean > max(SURE * gain.error, LEAST)
 
 
-def _as_fitted(workload: Workload) -> bool:
+def _as_fitted(workload: Workload, cores: float) -> bool:
     """Whether the chain of counts is the workload itself."""
-    return all(type(one.size) is Exponential and one.arrivals.kind == "poisson" for one in workload.classes)
+    return shares_in_time(workload, cores) and all(
+        type(one.size) is Exponential and one.arrivals.kind == "poisson" for one in workload.classes
+    )

@@ -16,6 +16,7 @@ from malleable.policies.rules import gear_table as gears
 from malleable.policies.rules import market_groups as groups
 from malleable.policies.rules.gear_rule import gear_rule
 from malleable.policies.rules.greedy_job_rules import greedy_integer_rule, greedy_jobs_rule
+from malleable.policies.rules.improved_rule import improved_rule
 from malleable.policies.rules.value_table import ENTRY, HEADER, MERIT, RATE, UNIT, WEIGHT, write_weights
 from malleable.theory.market import GreedyBuyers, cost_unit
 
@@ -50,6 +51,16 @@ def _joined(workload: Workload, table: FloatArray, values: FloatArray) -> FloatA
     values = values.copy()
     values[int(values[1]) + UNIT] = 1.0 / (workload.total_rate * cost_unit(workload.holding_costs))
     return np.concatenate([table, values, [float(len(values))]])
+
+
+def improved_shares_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """The class rule, job by job, on the value table: a class that is served in part shares in time."""
+    counts, widths = np.zeros(int(table[0])), np.zeros(int(table[0]))
+    for j in range(jobs.shape[0]):
+        counts[int(jobs[j, CLASS])] += 1.0
+    improved_rule(counts, cores, table, widths)
+    for j in range(jobs.shape[0]):
+        out[j] = widths[int(jobs[j, CLASS])]
 
 
 def improved_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
