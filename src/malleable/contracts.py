@@ -290,6 +290,10 @@ class Policy(Spec, ABC):
     """Whether a large job can keep others waiting. The cost then depends on the squares of sizes, and heavy
     tails need longer runs. A policy that shares or serves small jobs first may say False."""
 
+    by_price: ClassVar[bool] = True
+    """Whether the class counts act through one price alone, as `buyers` says. A class rule that looks at them
+    in other ways says False, and its fluid equation asks the rule itself."""
+
     @abstractmethod
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Cores for each of the jobs present, at most `cores` in total."""
@@ -328,6 +332,10 @@ class Policy(Spec, ABC):
         None for a policy that gives only `allocate`.
         """
         return None
+
+    def in_effect(self, workload: Workload, cores: float) -> Policy:  # noqa: ARG002 - few step back
+        """The policy that this one amounts to on the workload: itself, or another that it stands back for."""
+        return self
 
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - few have any
         """What to know of the policy on this workload, one sentence each: that it steps back, say."""

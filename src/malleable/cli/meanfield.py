@@ -68,6 +68,9 @@ def _print(name: str, document: dict[str, Any]) -> None:
     facts.add_row("cost per job, n → ∞", show(document["cost"], 10))
     facts.add_row(f"cost per job, n = {document['cores']:g} (1/n correction)", show(refined["cost"], 7))
     facts.add_row("coefficient of 1/n", show(refined["coefficient"], 7))
+    first = document["first_order"]
+    if first["best"] is not None:
+        facts.add_row("best possible coefficient of 1/n", show(first["best"], 7))
     facts.add_row("locally stable", "yes" if document["stable"] else "NO")
     facts.add_row("eigenvalues", ", ".join(_eigenvalue(value) for value in document["eigenvalues"]))
     reached = f"{attractor['converged']} of {attractor['starts']}"
@@ -75,6 +78,16 @@ def _print(name: str, document: dict[str, Any]) -> None:
     out.print(facts)
     if refined.get("reason"):
         out.print(f"the 1/n correction does not apply: {refined['reason']}")
+    out.print(_first_order(first))
+
+
+def _first_order(first: dict[str, Any]) -> str:
+    """One sentence on how near WHAM comes to the best possible term."""
+    if first["best"] is None:
+        return f"the best possible 1/n term is not known: {first['reason']}"
+    above = 100.0 * max(first["excess"], 0.0)
+    sentence = f"WHAM is {above:.2g} % above the best possible first-order term"
+    return sentence if first["applies"] else f"{sentence}, where that applies"
 
 
 def _eigenvalue(value: Any) -> str:

@@ -163,6 +163,8 @@ def _followed(
     fluid: Fluid, starts: FloatArray, point: FixedPoint, span: float
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Where trajectories are after a time, and whether they passed through states with too many jobs."""
+    if not fluid.by_price:
+        return _followed_alone(fluid, starts, span)
     ends, outside = starts.copy(), fluid.overload(starts) > 1.0 + OVER
     few = FEW_JOBS * float(fluid.work.sum())
     swarm = Swarm(fluid, starts, point.market.price, ACCURACY, few)
@@ -181,6 +183,12 @@ def _followed(
         path = _integrate(fluid, np.maximum(state, 0.0), np.linspace(0.0, rest, 33))
         ends[row], outside[row] = path[-1], outside[row] or _leaves(fluid, path)
     return np.maximum(ends, 0.0), outside
+
+
+def _followed_alone(fluid: Fluid, starts: FloatArray, span: float) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The same one after the other, for rules that have to be asked at every state."""
+    paths = [_integrate(fluid, start, np.linspace(0.0, span, 33)) for start in starts]
+    return np.maximum([path[-1] for path in paths], 0.0), np.array([_leaves(fluid, path) for path in paths])
 
 
 def _starts(fluid: Fluid, target: FloatArray, count: int, seed: int) -> Iterator[FloatArray]:

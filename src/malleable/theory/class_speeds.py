@@ -6,7 +6,8 @@ Beyond that they look at more, which a chain on class counts cannot know. There 
 - EQUI as it is: n/N of a core for every job;
 - WHAM without its knowledge of sizes: one core each by c_i/E[X_i] and not by c/x. With exponential sizes that
   is what a scheduler can know, as the expected remaining size stays E[X_i] (the *size-blind* WHAM);
-- GREEDY with all jobs tied (w = 1) sharing the cores in time, for its order of arrival is not in the counts.
+- GREEDY with all jobs tied (w = 1) sharing the cores in time, for its order of arrival is not in the counts;
+- WHAM-IMPROVED as it is: its rule is asked whatever the counts.
 
 On whole cores the jobs of a class may have different widths; with exponential sizes only their total speed
 matters, and every job is given the average. With other sizes that is an approximation.
@@ -48,6 +49,8 @@ def class_speeds(
     cores = checked_cores(cores)
     program = policy.program(workload, cores)
     if isinstance(program, ClassProgram) and program.discipline in {SHARE, INDEX, FIFO}:
+        if program.discipline == SHARE and not time_shared:
+            return partial(_asked_always, program, workload, cores)
         ordered = program.discipline == INDEX and not time_shared
         return partial(_by_rule, program, workload, cores, ordered)
     name = catalog.display("policies", policy.kind)
@@ -69,6 +72,14 @@ def _by_rule(
         program.rule(counts[row], cores, program.table, widths[row])
     speeds = np.column_stack([s(k) for s, k in zip(workload.speedups, widths.T, strict=True)])
     return np.where(crowded[:, None], widths, speeds)
+
+
+def _asked_always(program: ClassProgram, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+    """Speeds under a rule that divides the cores among any number of jobs."""
+    widths, table = np.zeros_like(counts), program.table.copy()
+    for row in np.flatnonzero(counts.sum(axis=1) > 0.0):
+        program.rule(counts[row], cores, table, widths[row])
+    return np.column_stack([s(k) for s, k in zip(workload.speedups, widths.T, strict=True)])
 
 
 def _in_order(workload: Workload, cores: float, counts: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ it does in the system itself; EQUI needs no extension.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import linalg
@@ -84,6 +84,9 @@ class Response(NamedTuple):
 
 class Fluid:
     """The fluid equation ż = F(z) of a policy on `cores` cores, with its derivatives and its fixed point."""
+
+    by_price: ClassVar[bool] = True
+    """Whether counts act through one price alone."""
 
     def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
         self.workload, self.policy, self.cores = workload, policy, checked_cores(cores)

@@ -17,6 +17,8 @@ import numpy as np
 from malleable import catalog
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
+from malleable.theory.best_first_order import FirstOrder, best_first_order
+from malleable.theory.count_fluid import NO_EXPANSION, fluid_of
 from malleable.theory.fluid import Fluid
 from malleable.theory.refined_mean_field import Refined, linearise, refine
 
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 STIFFEST = 1e13
 """Ratio of rates of change beyond which no step is small for one and long for the other."""
+
+
+NOT_REFINED = Refined(None, None, applies=False, reason=NO_EXPANSION, overload=None)
 
 
 class ClassPoint(NamedTuple):
@@ -57,6 +62,8 @@ class MeanField:
     eigenvalues: tuple[complex, ...]
     """Of the linearised equation, fastest decay first."""
     refined: Refined
+    first_order: FirstOrder
+    """The best possible coefficient of 1/n beside WHAM's own."""
     attractor: Attractor
     fluid: Fluid = field(repr=False, compare=False)
 
@@ -82,6 +89,7 @@ class MeanField:
             "stable": self.stable,
             "eigenvalues": [v.real if v.imag == 0.0 else [v.real, v.imag] for v in self.eigenvalues],
             "refined": self.refined.to_dict(),
+            "first_order": self.first_order.to_dict(),
             "attractor": self.attractor._asdict(),
         }
 
@@ -101,13 +109,14 @@ def mean_field(
     """
     _check_count("starts", starts)
     _check_count("seed", seed)
-    fluid = Fluid(workload, policy, cores)
+    fluid = fluid_of(workload, policy, cores)
     point = fluid.fixed_point()
     linear = linearise(fluid, point)
     eigenvalues = linear.eigenvalues
     _check_rates(eigenvalues, starts)
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
+    refined = refine(fluid, point, linear) if fluid.by_price else NOT_REFINED
     return MeanField(
         policy=_name(policy),
         cores=fluid.cores,
@@ -117,7 +126,8 @@ def mean_field(
         price=point.price,
         cost=point.cost,
         eigenvalues=tuple(map(complex, eigenvalues[order].tolist())),
-        refined=refine(fluid, point, linear),
+        refined=refined,
+        first_order=best_first_order(fluid, point, linear, refined),
         attractor=study(fluid, point, float(eigenvalues.real.max()), starts, seed, progress),
         fluid=fluid,
     )
