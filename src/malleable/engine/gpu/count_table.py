@@ -1,0 +1,119 @@
+"""The cores of every state that is likely, as a table over class counts: made on the processor by the rule.
+
+A row holds the cores in use, the speed of each class, and its inverse. Where the rule's answer cannot be
+obeyed the first entry is minus the status that says why; it matters only if a replication gets there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, RuleAddress, compiled, on_copies
+from malleable.engine.rule_interface import (
+    NEGATIVE,
+    NOT_A_NUMBER,
+    OVER_ALLOCATED,
+    SHARE,
+    TOLERANCE,
+    ClassProgram,
+)
+from malleable.engine.speedup_table import speed
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+
+MOST_ROWS = 4_000_000
+LEAST = 4
+
+
+class CountTable(NamedTuple):
+    """Rows for all states with at most `limits` jobs of each class."""
+
+    rows: FloatArray
+    limits: Any
+    strides: Any
+
+
+def signature(rule: Any) -> Any:
+    """The types of `fill`'s arguments, for a rule of the given type."""
+    from numba import float64, int64, void  # noqa: PLC0415 - as in `class_kernel`
+
+    f1 = float64[::1]
+    return void(rule, float64, f1, f1, int64[::1], f1, f1, f1)
+
+
+def fill(
+    rule: Any, n: float, table: Any, encoded: Any, limits: Any, asked: Any, width: Any, rows: Any
+) -> None:
+    """Ask the rule about every state."""
+    m = len(limits)
+    size = 2 * m + 1
+    for state in range(len(rows) // size):
+        rest = state
+        jobs = 0.0
+        for i in range(m):
+            asked[i] = rest % (limits[i] + 1)
+            rest //= limits[i] + 1
+            jobs += asked[i]
+        start = state * size
+        if jobs == 0.0:
+            continue
+        rule(asked, n, table, width)
+        used = 0.0
+        status = 0
+        for i in range(m):
+            k = width[i]
+            s = 0.0
+            if asked[i] > 0.0:
+                if np.isnan(k):
+                    status = NOT_A_NUMBER
+                elif k < 0.0:
+                    status = NEGATIVE
+                else:
+                    s = speed(encoded, i, k)
+                used += asked[i] * k
+            rows[start + 1 + i] = s
+            rows[start + 1 + m + i] = 1.0 / s if s > 0.0 else np.inf
+        if used > n * (1.0 + TOLERANCE):
+            status = OVER_ALLOCATED
+        rows[start] = used if status == 0 else -float(status)
+
+
+def likely_counts(present: FloatArray, cores: float, discipline: int, rows: int = MOST_ROWS) -> Any:
+    """How many jobs of each class the table reaches to, given the numbers expected, so that it fits."""
+    wanted = present + 10.0 * np.sqrt(present) + 10.0
+    if discipline != SHARE:
+        wanted = np.minimum(wanted, cores - 1.0)
+    wanted = np.maximum(np.floor(wanted), 0.0)
+    while np.prod(wanted + 1.0) > rows:
+        wanted = np.floor(0.95 * wanted)
+    return wanted.astype(np.int64)
+
+
+def count_table(
+    program: ClassProgram, cores: float, encoded: FloatArray, limits: Any, *, interpreted: bool = False
+) -> CountTable:
+    """The table of a rule up to the limits."""
+    m = len(limits)
+    rows = np.zeros(int(np.prod(limits + 1)) * (2 * m + 1))
+    asked, width = np.zeros(m), np.zeros(m)
+    arguments = (float(cores), program.table.copy(), encoded, limits, asked, width, rows)
+    # With none of its jobs there, a class has no speed.
+    rows.reshape(-1, 2 * m + 1)[:, 1 + m :] = np.inf
+    with np.errstate(all="ignore"):
+        if interpreted:
+            fill(on_copies(program.rule), *arguments)
+        else:
+            rule = RuleAddress(compiled(program.rule, CLASS_RULE), CLASS_RULE)
+            compiled(fill, signature(AS_ARGUMENT[CLASS_RULE]))(rule, *arguments)
+    strides = np.concatenate([[1], np.cumprod(limits[:-1] + 1)]).astype(np.int64)
+    return CountTable(rows, limits, strides)
+
+
+def expected_present(loads: FloatArray, cores: float) -> FloatArray:
+    """Jobs of each class that may be there: as many as with one core each, which is more than there will be."""
+    total = float(loads.sum())
+    return loads * min(1.0, math.inf if total <= 0.0 else cores / total)

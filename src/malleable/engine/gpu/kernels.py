@@ -1,0 +1,181 @@
+"""The kernels around `events.replicate`, and how they become code: for a GPU, a processor, or the simulator."""
+
+from __future__ import annotations
+
+import functools
+import types as python_types
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import config, cuda, njit
+
+from malleable.engine.gpu.device_code import specialised
+from malleable.engine.gpu.events import replicate
+from malleable.engine.gpu.layout import COUNTERS, JOB, NAMED, ROOM, SERVED, STATISTICS, STATUS, WHOLE, M
+from malleable.engine.rule_interface import DONE
+
+PLACES = 8
+"""Marks in local memory, of all classes."""
+DATA = 8
+"""Data of jobs in local memory; 1 where no statistics are kept."""
+NUMBERS = 1
+"""Numbers of jobs in local memory; 1 where arrival times stand for them."""
+
+
+class Specialisation(NamedTuple):
+    """What a kernel is made for."""
+
+    classes: int
+    room: int
+    discipline: int
+    source: int
+    statistics: bool
+    named: bool
+    logged: bool
+    exponential_only: bool
+    rule: Any
+    """The rule as a plain function, where it runs on the device; None where the table says it all."""
+    local: bool
+    """Whether marks stand in local memory during a launch."""
+
+    def constants(self) -> dict[str, Any]:
+        """The values of the constants of `layout` and of this module."""
+        places = self.classes * self.room
+        known: dict[str, Any] = {
+            "M": self.classes,
+            "ROOM": self.room,
+            "DISCIPLINE": self.discipline,
+            "SOURCE": self.source,
+            "STATISTICS": self.statistics,
+            "NAMED": self.named,
+            "LOGGED": self.logged,
+            "EXPONENTIAL_ONLY": self.exponential_only,
+            "RULE_ON_DEVICE": self.rule is not None,
+            "PLACES": places,
+            "DATA": places if self.statistics else 1,
+            "NUMBERS": places if self.named else 1,
+        }
+        return known if self.rule is None else {**known, "rule": self.rule}
+
+
+def in_device_memory(  # noqa: D103 - see `replicate`
+    n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides, fixed,
+    slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole, marks, slots, born,
+    sizes, names, queue, sums, histogram, log,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    t = cuda.grid(1)
+    if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
+        numbered = names[:, t] if NAMED else born[:, t]
+        replicate(
+            t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
+            fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
+            marks[:, t], slots[:, t], born[:, t], sizes[:, t], numbered, queue,
+            sums, histogram, log,
+        )  # fmt: skip
+
+
+def in_local_memory(  # noqa: D103 - see `replicate`
+    n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides, fixed,
+    slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole, marks, slots, born,
+    sizes, names, queue, sums, histogram, log,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    t = cuda.grid(1)
+    if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
+        my_marks = cuda.local.array(PLACES, np.float64)
+        my_slots = cuda.local.array(DATA, np.int32)
+        my_born = cuda.local.array(DATA, np.float64)
+        my_sizes = cuda.local.array(DATA, np.float64)
+        my_names = cuda.local.array(NUMBERS, np.float64)
+        for i in range(M):
+            length = whole[WHOLE + COUNTERS * i + SERVED, t]
+            for p in range(i * ROOM, i * ROOM + length):
+                my_marks[p] = marks[p, t]
+                if STATISTICS:
+                    my_born[p] = born[p, t]
+                    my_sizes[p] = sizes[p, t]
+                if NAMED:
+                    my_names[p] = names[p, t]
+            if STATISTICS:
+                for p in range(ROOM):
+                    my_slots[i * ROOM + p] = p
+        numbered = my_names if NAMED else my_born
+        replicate(
+            t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
+            fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
+            my_marks, my_slots, my_born, my_sizes, numbered, queue,
+            sums, histogram, log,
+        )  # fmt: skip
+        for i in range(M):
+            length = whole[WHOLE + COUNTERS * i + SERVED, t]
+            for p in range(i * ROOM, i * ROOM + length):
+                marks[p, t] = my_marks[p]
+                if STATISTICS:
+                    place = i * ROOM + my_slots[p]
+                    born[p, t] = my_born[place]
+                    sizes[p, t] = my_sizes[place]
+                    if NAMED:
+                        names[p, t] = my_names[place]
+
+
+def on_processor(  # noqa: D103 - see `replicate`
+    n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides, fixed,
+    slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole, marks, slots, born,
+    sizes, names, queue, sums, histogram, log,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    for t in range(numbers.shape[0]):
+        if whole[JOB, t] < last or drain or whole[STATUS, t] != DONE:
+            numbered = names[:, t] if NAMED else born[:, t]
+            replicate(
+                t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits,
+                strides, fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes,
+                reals, whole, marks[:, t], slots[:, t], born[:, t], sizes[:, t],
+                numbered, queue, sums, histogram, log,
+            )  # fmt: skip
+
+
+def simulated() -> bool:
+    """Whether numba's simulator stands in for a device."""
+    return bool(config.ENABLE_CUDASIM)
+
+
+def device_function(copy: Any) -> Any:
+    """A helper for the device: ours are pasted into their callers, so that what they are given is not moved."""
+    if simulated():
+        # The simulator puts itself in the place of `cuda` at every call; most helpers can do without.
+        return cuda.jit(device=True)(copy) if "cuda" in copy.__code__.co_names else copy
+    ours = str(copy.__module__).startswith("malleable.engine.gpu")
+    if ours:
+        try:
+            return cuda.jit(device=True, forceinline=True)(copy)
+        except TypeError:  # the CUDA target that numba itself brings
+            return cuda.jit(device=True, inline=True)(copy)
+    return cuda.jit(device=True)(copy)
+
+
+@functools.lru_cache(maxsize=64)
+def device_kernel(made_for: Specialisation) -> Any:
+    """The kernel for a device, compiled at its first launch."""
+    body = in_local_memory if made_for.local else in_device_memory
+    return cuda.jit(specialised(body, made_for.constants(), device_function))
+
+
+@functools.lru_cache(maxsize=64)
+def processor_kernel(made_for: Specialisation) -> Any:
+    """The same events compiled for a processor, replication by replication."""
+    options: dict[str, Any] = {"error_model": "numpy"}
+    constants = {**made_for.constants(), "cuda": _stand_in()}
+    return njit(**options)(specialised(on_processor, constants, njit(**options)))
+
+
+def _stand_in() -> Any:
+    """What kernels use of `numba.cuda`, for a processor."""
+    module = python_types.ModuleType("stand_in")
+    module.local = python_types.ModuleType("local")  # type: ignore[attr-defined]
+    module.atomic = python_types.ModuleType("atomic")  # type: ignore[attr-defined]
+    module.local.array = njit(lambda shape, dtype: np.zeros(shape, dtype))
+
+    def add(array: Any, index: Any, value: Any) -> None:
+        array[index] += value
+
+    module.atomic.add = njit(add)
+    return module
