@@ -38,6 +38,8 @@ class Outcome(NamedTuple):
     events: int
     seconds: float
     interrupted: bool
+    groups: tuple[Records, ...] = ()
+    """Records of independent groups of replications, where the engine ran many at once."""
 
 
 class _Row(NamedTuple):

@@ -3,3 +3,9 @@
 Everything that runs on the device is a plain Python function until `device_code` compiles it, so that the same
 functions run in numba's CUDA simulator, compiled for a processor, and on a GPU.
 """
+
+import numpy as np
+
+if not hasattr(np, "row_stack"):
+    # NumPy 2.5 dropped an alias that numba-cuda up to 0.30 imports.
+    np.row_stack = np.vstack  # type: ignore[attr-defined]

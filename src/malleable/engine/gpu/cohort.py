@@ -14,7 +14,8 @@ import numpy as np
 from malleable.engine.gpu import layout as L  # noqa: N812 - L.NOW reads like a row's name
 from malleable.engine.gpu.kernels import Specialisation
 from malleable.engine.gpu.queues import COLUMNS
-from malleable.engine.rule_interface import FIFO, INDEX, SHARE
+from malleable.engine.gpu.reductions import NEVER
+from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, SHARE
 
 if TYPE_CHECKING:
     from malleable.engine.gpu.backends import Backend
@@ -33,7 +34,8 @@ class Options(NamedTuple):
 
     statistics: bool = True
     logged: bool = False
-    rule_on_device: bool = True
+    rule_on_device: bool = False
+    """Whether the rule is asked beyond the table; else the table is enlarged."""
     local: bool = True
 
 
@@ -159,6 +161,11 @@ class Cohort:
             return np.zeros((1, 1))
         return np.repeat(self.setting.program.table[:, None], self.count, axis=1)
 
+    def ask_rule(self) -> None:
+        """Let the rule itself decide beyond the table from now on."""
+        self.options = self.options._replace(rule_on_device=True)
+        self.arrays["rule_tables"] = self.backend.upload(self._rule_tables())
+
     def specialisation(self) -> Specialisation:
         """The kernel that these replications need."""
         setting = self.setting
@@ -193,7 +200,11 @@ class Cohort:
     def extract(self, columns: Any) -> HostState:
         """Copies of all that some of the replications know."""
         m = self.setting.classes
-        got = {name: self.backend.download(array)[..., columns] for name, array in self.arrays.items()}
+        got = {
+            name: self.backend.columns(array, columns)
+            for name, array in self.arrays.items()
+            if name not in {"numbers", "rule_tables"}
+        }
         stored = {}
         for name in ("marks", "born", "sizes", "names"):
             rows = got[name].shape[0]
@@ -207,7 +218,36 @@ class Cohort:
         whole = got["whole"].copy()
         if self.setting.program.discipline not in {INDEX, SHARE}:
             _unroll(queue, whole)
-        return HostState(got["numbers"], got["reals"], whole, got["sums"], **stored, queue=queue)
+        numbers = self.backend.download(self.arrays["numbers"])[columns]
+        return HostState(numbers, got["reals"], whole, got["sums"], **stored, queue=queue)
+
+
+    def remaining(self) -> Any:
+        """The replications that have not gone on elsewhere."""
+        return np.flatnonzero(self.backend.download(self.arrays["whole"])[L.JOB] != NEVER)
+
+    def outgrown(self) -> tuple[Any, Any]:
+        """Statuses of all replications, and which of them need more room."""
+        statuses = self.backend.download(self.arrays["whole"][L.STATUS])
+        return statuses, np.flatnonzero(statuses == GROW)
+
+    def take_out(self, columns: Any) -> Cohort:
+        """A cohort of these replications, with more room where they need it; here they are left alone."""
+        state = self.extract(columns)
+        served = state.whole[L.WHOLE + L.SERVED :: L.COUNTERS]
+        room = self.room * MORE if (served >= self.room).any() else self.room
+        queue_room = self.queue_room * MORE if room == self.room else self.queue_room
+        state.whole[L.STATUS] = DONE
+        moved = Cohort.of(self, state, room, queue_room)
+        self.backend.retire(self.arrays["whole"], self.arrays["sums"], columns)
+        return moved
+
+
+def joined(one: Cohort, other: Cohort) -> Cohort:
+    """Two cohorts of the same rooms as one."""
+    a, b = (c.extract(c.remaining()) for c in (one, other))
+    state = HostState(*(np.concatenate(pair, axis=-1) for pair in zip(a, b, strict=True)))
+    return Cohort.of(one, state, one.room, one.queue_room)
 
 
 def _unroll(queue: Any, whole: Any) -> None:

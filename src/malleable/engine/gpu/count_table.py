@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 MOST_ROWS = 4_000_000
-LEAST = 4
 
 
 class CountTable(NamedTuple):
@@ -82,7 +81,7 @@ def fill(
         rows[start] = used if status == 0 else -float(status)
 
 
-def likely_counts(present: FloatArray, cores: float, discipline: int, rows: int = MOST_ROWS) -> Any:
+def likely_counts(present: FloatArray, cores: float, discipline: int, rows: float) -> Any:
     """How many jobs of each class the table reaches to, given the numbers expected, so that it fits."""
     wanted = present + 10.0 * np.sqrt(present) + 10.0
     if discipline != SHARE:

@@ -8,7 +8,7 @@ import numpy as np
 
 from malleable.engine.enforcement import refusal
 from malleable.engine.gpu import layout as L  # noqa: N812
-from malleable.engine.gpu.backends import Device
+from malleable.engine.gpu.backends import default_backend
 from malleable.engine.gpu.cohort import FIRST_QUEUE, MORE, Cohort, Options
 from malleable.engine.gpu.setting import Setting, make_setting
 from malleable.engine.rule_interface import BINS, DONE, GROW
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.engine.gpu.backends import Backend
     from malleable.engine.rule_interface import ClassProgram
+    from malleable.errors import PolicyError
     from malleable.model import Workload
 
 
@@ -56,7 +57,7 @@ def departures(
     options: Options | None = None,
 ) -> FloatArray:
     """Departure time of each of the given jobs (a `Chunk`), as `engine.run.departures` has it."""
-    chosen = Device() if backend is None else backend
+    chosen = default_backend() if backend is None else backend
     setting = make_setting(workload, cores, program, given=True, rows=rows)
     common = common_arrays(setting, chosen, 0)
     upload = chosen.upload
@@ -64,7 +65,7 @@ def departures(
     common["given_classes"] = upload(jobs.classes[None, :])
     common["given_sizes"] = upload(jobs.sizes[None, :])
     common["log"] = upload(np.full((1, max(jobs.size, 1)), np.nan))
-    kept = (options or Options())._replace(logged=True)
+    kept = (options or Options(rule_on_device=True))._replace(logged=True)
     cohort = Cohort.fresh(setting, chosen, kept, common, np.zeros(1, dtype=np.int64), room, queue_room)
     while True:
         cohort.advance(jobs.size, drain=True)
@@ -75,3 +76,16 @@ def departures(
             raise refusal(status, float(cores), "with the given jobs", "see the policy's rule")
         state = cohort.extract(np.zeros(1, dtype=np.int64))
         cohort = Cohort.of(cohort, state, MORE * cohort.room, MORE * cohort.queue_room)
+
+
+def policy_error(setting: Setting, cohort: Cohort, column: int, status: int) -> PolicyError:
+    """What to say of a replication whose policy cannot be obeyed."""
+    state = cohort.extract(np.array([column]))
+    counts = state.whole[L.WHOLE + L.PRESENT :: L.COUNTERS, 0].astype(float)
+    width = np.zeros(len(counts))
+    with np.errstate(all="ignore"):
+        setting.program.rule(counts, setting.cores, setting.program.table.copy(), width)
+    names = zip(setting.workload.class_names, counts, strict=True)
+    held = ", ".join(f"{count:g} of {name}" for name, count in names)
+    place = f"at time {state.reals[L.NOW, 0]:.6g} with {held}"
+    return refusal(status, setting.cores, place, "cores per job " + ", ".join(f"{k:g}" for k in width))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from malleable.engine.compiling import CLASS_RULE, compiled
-from malleable.engine.gpu.count_table import CountTable, count_table, expected_present, likely_counts
+from malleable.engine.gpu.count_table import (
+    MOST_ROWS,
+    CountTable,
+    count_table,
+    expected_present,
+    likely_counts,
+)
 from malleable.engine.gpu.laws import Laws, components, encode_laws
 from malleable.engine.gpu.layout import GIVEN, POISSON, RENEWAL
 from malleable.engine.rule_interface import POOLS, SHARE, ClassProgram
@@ -38,6 +45,8 @@ class Setting:
     """Widths, speeds and their inverses, where they never change."""
     expected: FloatArray
     """Jobs of each class that may be there, roughly and on average."""
+    cut: bool = False
+    """Whether the table would be too large to reach to all states that are likely."""
 
     @property
     def classes(self) -> int:
@@ -72,15 +81,16 @@ def make_setting(
     expected = expected_present(np.asarray(workload.loads, dtype=float), float(cores))
     m = len(workload.classes)
     limits = np.zeros(m, dtype=np.int64)
-    fixed = np.zeros(3 * m)
+    fixed, cut = np.zeros(3 * m), False
     if program.discipline == POOLS:
         fixed = _fixed(program, float(cores), encoded, m)
     else:
-        options = {} if rows is None else {"rows": rows}
-        limits = likely_counts(expected, float(cores), program.discipline, **options)
+        wanted = likely_counts(expected, float(cores), program.discipline, math.inf)
+        limits = likely_counts(expected, float(cores), program.discipline, rows or MOST_ROWS)
+        cut = bool((limits < wanted).any())
     table = count_table(program, float(cores), encoded, limits)
     return Setting(
-        workload, float(cores), program, source, encoded, laws, bounds, kinds, table, fixed, expected
+        workload, float(cores), program, source, encoded, laws, bounds, kinds, table, fixed, expected, cut
     )
 
 

@@ -1,0 +1,228 @@
+"""A run on a GPU: many replications of the same setting side by side, cut into the same records.
+
+Replications are put together in groups. The records of a group are sums over its replications, stretch by
+stretch; groups are independent of one another, so intervals are made from them as from replications. All
+replications start empty: how much to leave out is seen from their average, as ever.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from malleable.engine.gpu import layout as L  # noqa: N812
+from malleable.engine.gpu.backends import default_backend
+from malleable.engine.gpu.cohort import FIRST_QUEUE, Cohort, Options, joined
+from malleable.engine.gpu.count_table import MOST_ROWS, count_table
+from malleable.engine.gpu.jobs import common_arrays, policy_error
+from malleable.engine.gpu.record_rows import group_records, pooled
+from malleable.engine.gpu.setting import make_setting
+from malleable.engine.rule_interface import BINS, DONE, GROW, ClassProgram
+from malleable.engine.run import SEGMENTS, Outcome
+from malleable.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from malleable.engine.gpu.backends import Backend
+    from malleable.engine.rule_interface import JobProgram
+    from malleable.model import Workload
+
+GROUPS = 32
+"""Groups of replications, each of which counts as one when intervals are made."""
+RECORDS = 100
+"""Records of a run of the length first asked for."""
+LEAST_JOBS = 4096
+"""Jobs per replication at least, unless the caller knows better."""
+COPIES = 64
+"""Copies of the histograms, so that few threads count in the same place."""
+LONGEST_QUEUE = 512
+"""Room for jobs that wait at first, at most."""
+MORE_ROWS = 1.5
+
+
+class GpuRun:
+    """A run that can be continued: `extend(jobs)` as often as needed, `outcome()` at any time."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        cores: float,
+        program: ClassProgram | JobProgram,
+        *,
+        jobs: int,
+        seed: int = 0,
+        name: str = "",
+        least_jobs: int = LEAST_JOBS,
+        replications: int | None = None,
+        options: Options | None = None,
+        backend: Backend | None = None,
+        rows: int = MOST_ROWS,
+    ) -> None:
+        if not isinstance(program, ClassProgram):
+            raise UnsupportedError(
+                f"{name or 'this policy'} looks at single jobs, which the GPU engine does not simulate",
+                "use --engine cpu (engine='cpu')",
+            )
+        self.name = name
+        self.backend = default_backend() if backend is None else backend
+        self.setting = make_setting(workload, cores, program, rows=rows)
+        self._rows_allowed = rows
+        self.replications = replications or _replications(jobs, least_jobs, self.backend.capacity)
+        self.groups = min(GROUPS, self.replications)
+        each = -(-jobs // self.replications)
+        self._stride = max(1, each // RECORDS)
+        self._cuts = [max(1, int(share * each / self._stride)) for share in SEGMENTS]
+        chosen = options or Options(rule_on_device=self.setting.cut)
+        copies = min(COPIES, -(-self.replications // 32)) if chosen.statistics else 1
+        self._common = common_arrays(self.setting, self.backend, seed, copies)
+        self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))
+        self.cohorts = [
+            Cohort.fresh(
+                self.setting, self.backend, chosen, self._common, np.arange(self.replications),
+                queue_room=_queue_room(workload.load(cores)),
+            )
+        ]  # fmt: skip
+        self._rows: list[Any] = []
+        self._segment_of: list[int] = []
+        self._segments: list[Any] = []
+        self._taken = 0
+        self.seconds = 0.0
+        self.interrupted = False
+        self.exhausted = False
+
+    @property
+    def jobs(self) -> int:
+        """Jobs that have arrived so far, in all replications."""
+        return self._taken * self.replications
+
+    def extend(self, jobs: int, progress: Callable[[int], None] | None = None) -> None:
+        """Simulate up to `jobs` jobs in all, to the next record; Ctrl-C stops between two records."""
+        started = time.perf_counter()
+        try:
+            while self.jobs < jobs:
+                self._record()
+                if progress is not None:
+                    progress(self.jobs)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.seconds += time.perf_counter() - started
+
+    def _record(self) -> None:
+        """Let all replications take the jobs of one more record."""
+        last = self._taken + self._stride
+        found = []
+        for cohort in list(self.cohorts):
+            partial, trouble = self._advance(cohort, last)
+            found.append(partial)
+            if trouble:
+                found += self._settle(cohort, last)
+        if self.cohorts[0].options.statistics:
+            self.backend.fold(self._common["histogram"], self._histogram)
+        self._rows.append(found)
+        self._segment_of.append(len(self._segments))
+        self._taken = last
+        if len(self._rows) in self._cuts:
+            self._segments.append(self._counts_so_far())
+        if len(self._rows) == 2 * RECORDS:
+            self._coarsen()
+
+    def _advance(self, cohort: Cohort, last: int) -> tuple[Any, int]:
+        cohort.advance(last)
+        return self.backend.sum_groups(cohort.arrays["sums"], cohort.arrays["whole"], self.groups)
+
+    def _settle(self, cohort: Cohort, last: int) -> list[Any]:
+        """Give replications that stopped what they need, until all have come to the end of the record."""
+        found: list[Any] = []
+        waiting = [cohort]
+        while waiting:
+            one = waiting.pop()
+            statuses, grown = one.outgrown()
+            wrong = np.flatnonzero((statuses != DONE) & (statuses != GROW))
+            if wrong.size:
+                if (statuses[wrong] != L.OUTSIDE).any():
+                    first = wrong[statuses[wrong] != L.OUTSIDE][0]
+                    raise policy_error(self.setting, one, int(first), int(statuses[first]))
+                self._enlarge_table(one)
+                again = one
+            else:
+                again = one.take_out(grown)
+                self._keep(again)
+            partial, trouble = self._advance(again, last)
+            found.append(partial)
+            if trouble:
+                waiting.append(again)
+        return found
+
+    def _keep(self, cohort: Cohort) -> None:
+        self.cohorts.append(cohort)
+
+    def _enlarge_table(self, cohort: Cohort) -> None:
+        """Reach to the states that replications got to, where the rule does not run on the device."""
+        whole = self.backend.download(cohort.arrays["whole"])
+        reached = whole[L.WHOLE + L.PRESENT :: L.COUNTERS].max(axis=1)
+        limits = np.maximum(self.setting.table.limits, (MORE_ROWS * reached).astype(np.int64) + 1)
+        if np.prod(limits + 1.0) > self._rows_allowed:
+            self._rule_to_device()
+            return
+        table = count_table(self.setting.program, self.setting.cores, self.setting.encoded, limits)
+        object.__setattr__(self.setting, "table", table)
+        self._common["speeds"] = self.backend.upload(table.rows)
+        self._common["limits"] = self.backend.upload(table.limits)
+        self._common["strides"] = self.backend.upload(table.strides)
+
+    def _rule_to_device(self) -> None:
+        """Let the rule itself decide beyond the table from now on."""
+        for cohort in self.cohorts:
+            cohort.ask_rule()
+
+    def _coarsen(self) -> None:
+        """Join neighbouring records, so that a run that goes on and on keeps a bounded number of them."""
+        rows = self._summed()
+        joined_rows = rows[::2] + rows[1::2]
+        m = self.setting.classes
+        joined_rows[:, -m:] = rows[1::2, -m:]
+        self._rows = [[row[:, None, :]] for row in joined_rows]
+        self._segment_of = self._segment_of[::2]
+        self._stride *= 2
+        self._cuts = []
+
+    def _summed(self) -> Any:
+        """(records, fields, groups)."""
+        rows = []
+        for index, parts in enumerate(self._rows):
+            arrays = [part if isinstance(part, np.ndarray) else self.backend.download(part) for part in parts]
+            one = np.sum([array.sum(axis=1) for array in arrays], axis=0)
+            rows.append(one)
+            self._rows[index] = [one[:, None, :]]
+        fields = L.CLASS_SUMS * self.setting.classes + L.MACHINE_SUMS + self.setting.classes
+        return np.array(rows).reshape(-1, fields, self.groups)
+
+    def _counts_so_far(self) -> Any:
+        counts = self.backend.download(self._histogram).astype(float)
+        return counts.reshape(self.setting.classes, 2, BINS)
+
+    def outcome(self) -> Outcome:
+        """Everything recorded so far."""
+        rows = self._summed()
+        so_far = np.array([*self._segments, self._counts_so_far()])
+        histograms = np.diff(so_far, axis=0, prepend=np.zeros_like(so_far[:1]))
+        statistics = self.cohorts[0].options.statistics
+        groups = group_records(rows, self.setting.classes, self._segment_of, histograms, statistics=statistics)
+        records = pooled(groups)
+        events = int(round(float((records.arrivals + records.departures).sum())))
+        return Outcome(records, self.jobs, events, self.seconds, self.interrupted, groups)
+
+
+def _replications(jobs: int, least: int, capacity: int) -> int:
+    """As many as fill the device, unless the run is too short for so many."""
+    wanted = max(1, min(capacity, jobs // least))
+    return wanted - wanted % GROUPS if wanted >= GROUPS else wanted
+
+
+def _queue_room(load: float) -> int:
+    """Room for the jobs that nearly always suffices, unless the load is high."""
+    likely = 24.0 / max(1.0 - load, 0.01)
+    return int(min(max(likely, FIRST_QUEUE), LONGEST_QUEUE))
