@@ -1,8 +1,8 @@
 """Events a second of the simulator on a GPU, and on one core of the same machine (paper workload).
 
-Every row is timed over at least a second after the kernel is compiled and the system has filled, with everything
-included that a run needs: launches, sums over groups, histograms. `share` is what is left of the speed of the
-kernel that keeps areas only when response times, slowdowns and histograms are kept too.
+Every row is timed over at least a second after the kernel is compiled and the system has filled, with all
+that a run needs: launches, sums over groups, histograms. `share` is what is left of the speed of the kernel
+that keeps areas only when response times, slowdowns and histograms are kept too.
 """
 
 import os
@@ -53,7 +53,7 @@ def timed(policy: str, cores: int, load: float, options: Options, **more) -> dic
         if time.perf_counter() > until:
             break
     outcome = run.outcome()
-    cost = float((outcome.records.area[20:].sum(axis=0) @ workload.holding_costs)) / float(
+    cost = float(outcome.records.area[20:].sum(axis=0) @ workload.holding_costs) / float(
         outcome.records.arrivals[20:].sum()
     )
     first_cohort = run.cohorts[0]

@@ -1,7 +1,7 @@
 """What lets this library be imported on a bare machine that lends a GPU; nothing of it is needed elsewhere.
 
 NumPy 2.5 has no `row_stack`, which numba-cuda 0.30 still asks for. Where pydantic or annotated-types are not
-installed, stand-ins that check nothing take their place: the workloads there come from this library's own files.
+installed, stand-ins that check nothing take their place: workloads there come from this library's own files.
 """
 
 import dataclasses
@@ -22,9 +22,9 @@ def prepare() -> list[str]:
         sys.path.insert(0, str(root / "src"))
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    os.environ.setdefault("XDG_CACHE_HOME", "/tmp/malleable-cache")  # noqa: S108 - a machine of our own
+    os.environ.setdefault("XDG_CACHE_HOME", "/tmp/malleable-cache")
     if not hasattr(np, "row_stack"):
-        np.row_stack = np.vstack
+        np.vstack = np.vstack
         replaced.append("numpy.row_stack")
     if importlib.util.find_spec("annotated_types") is None:
         sys.modules["annotated_types"] = _bounds()
@@ -49,7 +49,7 @@ def _unchecked() -> types.ModuleType:
 
     class TypeAdapter:
         def __init__(self, annotation, config=None):
-            self.annotation = annotation
+            self.annotation, self.config = annotation, config
 
         def validate_python(self, value):
             return value

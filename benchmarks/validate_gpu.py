@@ -80,7 +80,10 @@ def part(function) -> None:
 
 
 def two_classes(load: float, cores: int, sizes=("exponential", "exponential")) -> Workload:
-    laws = {"exponential": {"kind": "exponential", "mean": 1.0}, "deterministic": {"kind": "deterministic", "value": 0.7}}
+    laws = {
+        "exponential": {"kind": "exponential", "mean": 1.0},
+        "deterministic": {"kind": "deterministic", "value": 0.7},
+    }
     rows = [
         {
             "name": f"c{i}",
@@ -95,10 +98,14 @@ def two_classes(load: float, cores: int, sizes=("exponential", "exponential")) -
 
 
 def job_by_job() -> None:
-    """Departure times of given jobs are those of the processor's engine, in every discipline, with overload."""
+    """Departure times of given jobs are those of the CPU engine, in every discipline, with overload."""
     for name in ("wham", "greedy", "equi", "fcfs") if not QUICK else ("wham", "equi"):
         worst = 0.0
-        for seed, load, sizes in ((1, 0.5, "exponential"), (2, 1.1, "exponential"), (3, 1.0, "deterministic")):
+        for seed, load, sizes in (
+            (1, 0.5, "exponential"),
+            (2, 1.1, "exponential"),
+            (3, 1.0, "deterministic"),
+        ):
             rng = np.random.default_rng(seed)
             workload = two_classes(load, 6, (sizes, sizes))
             gaps = rng.exponential(1.0 / workload.total_rate, 400)
@@ -111,7 +118,10 @@ def job_by_job() -> None:
             for rows in (None, 1):  # by the table, and by the rule on the device
                 got = device_departures(workload, 6, made, jobs, room=8, queue_room=8, rows=rows)
                 worst = max(worst, float(np.abs(got / expected - 1.0).max()))
-        tell(worst < 1e-9, f"{name}: departure times as on the processor, largest relative difference {worst:.1e}")
+        tell(
+            worst < 1e-9,
+            f"{name}: departure times as on the processor, largest relative difference {worst:.1e}",
+        )
 
 
 def same_run_on_processor() -> None:
@@ -128,7 +138,9 @@ def same_run_on_processor() -> None:
         tell(abs(a / b - 1.0) < 1e-9, f"{field} of a run as on the processor: {a:.12g} and {b:.12g}")
 
 
-def simulated(policy: str, workload: Workload, cores: int, jobs: int, confidence: float = 0.999, seed: int = 1):
+def simulated(
+    policy: str, workload: Workload, cores: int, jobs: int, confidence: float = 0.999, seed: int = 1
+):
     made = program(Policy.of(policy), workload, cores)
     run = GpuRun(workload, cores, made, jobs=jobs, seed=seed, name=policy)
     run.extend(jobs)
@@ -148,8 +160,8 @@ def exact_costs() -> None:
         off = (result.cost.mean - cost) / result.cost.half_width
         tell(
             inside and width < 1e-4,
-            f"{policy} on {cores}: {result.cost.mean:.7f} ± {result.cost.half_width:.1e} ({width:.4%}), exact "
-            f"{cost}, off by {off:+.2f} half-widths; {result.events_per_second / 1e9:.2f} G events/s, "
+            f"{policy} on {cores}: {result.cost.mean:.7f} ± {result.cost.half_width:.1e} ({width:.4%}), "
+            f"exact {cost}, off by {off:+.2f} half-widths; {result.events_per_second / 1e9:.2f} G events/s, "
             f"{result.notes or 'no notes'}",
         )
 
@@ -176,20 +188,25 @@ def queues() -> None:
             result.cost.low <= exact <= result.cost.high,
             f"M/M/8 at {load}: {result.cost} and {exact:.7g}; {result.notes or 'no notes'}",
         )
-    for size in ({"kind": "lognormal", "mean": 1.0, "sigma": 1.0}, {"kind": "erlang", "stages": 3, "mean": 1.0}):
+    for size in (
+        {"kind": "lognormal", "mean": 1.0, "sigma": 1.0},
+        {"kind": "erlang", "stages": 3, "mean": 1.0},
+    ):
         workload = one_class(0.6, 1, size, flat)
         exact = 1.0 / (1.0 - 0.6)
         result = simulated("equi", workload, 1, JOBS)
         tell(
             result.cost.low <= exact <= result.cost.high,
-            f"M/G/1-PS with {size['kind']} sizes: {result.cost} and {exact:.7g}; {result.notes or 'no notes'}",
+            f"M/G/1-PS, {size['kind']} sizes: {result.cost} and {exact:.7g}; {result.notes or 'no notes'}",
         )
 
 
 def renewal_and_batches() -> None:
     """Renewal arrivals with paired policies: both see the same arrivals, record by record."""
     gaps = {"kind": "renewal", "interval": {"kind": "erlang", "stages": 2, "mean": 1.0}}
-    workload = one_class(0.7, 4, {"kind": "exponential", "mean": 1.0}, {"kind": "power", "exponent": 0.5}, gaps)
+    workload = one_class(
+        0.7, 4, {"kind": "exponential", "mean": 1.0}, {"kind": "power", "exponent": 0.5}, gaps
+    )
     found = [simulated(policy, workload, 4, JOBS // 20) for policy in ("wham", "equi")]
     same = all(
         np.array_equal(a.arrivals, b.arrivals)
@@ -252,7 +269,16 @@ def main() -> int:
 
     print(f"numba {numba.__version__}, stand-ins: {REPLACED or 'none'}")
     print(f"device: {device_name()}", flush=True)
-    parts = (job_by_job, same_run_on_processor, exact_costs, queues, renewal_and_batches, laws, overload, coverage)
+    parts = (
+        job_by_job,
+        same_run_on_processor,
+        exact_costs,
+        queues,
+        renewal_and_batches,
+        laws,
+        overload,
+        coverage,
+    )
     chosen = [one for one in parts if one.__name__ in sys.argv[1:]] or list(parts)
     for one in chosen:
         part(one)

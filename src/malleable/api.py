@@ -141,6 +141,7 @@ def simulate(
     allow_unstable: bool = False,
     sizes: str = "known",
     capacity: Capacity | str | Mapping[str, Any] | None = None,
+    engine: str = "cpu",
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
@@ -153,6 +154,8 @@ def simulate(
 
     With `sizes="unknown"` a policy is told what is left of a job on average, given the work done; `capacity`
     says how many of the cores there are over time.
+
+    `engine` is cpu, gpu, or auto: the GPU where there is one and the run is long enough.
     """
     from malleable import simulation  # noqa: PLC0415 - ditto
 
@@ -160,7 +163,7 @@ def simulate(
         read_workload(workload), cores, policy,
         load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
         confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
-        sizes=sizes, capacity=capacity, executor=executor, progress=progress, workers=workers,
+        sizes=sizes, capacity=capacity, engine=engine, executor=executor, progress=progress, workers=workers,
     )  # fmt: skip
 
 

@@ -1,11 +1,11 @@
 """The simulator on a GPU: one replication per thread, event by event, exact.
 
-Everything that runs on the device is a plain Python function until `device_code` compiles it, so that the same
-functions run in numba's CUDA simulator, compiled for a processor, and on a GPU.
+Everything that runs on the device is a plain Python function until `device_code` compiles it, so that the
+same functions run in numba's CUDA simulator, compiled for a processor, and on a GPU.
 """
 
 import numpy as np
 
 if not hasattr(np, "row_stack"):
     # NumPy 2.5 dropped an alias that numba-cuda up to 0.30 imports.
-    np.row_stack = np.vstack  # type: ignore[attr-defined]
+    np.vstack = np.vstack

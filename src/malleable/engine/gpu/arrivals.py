@@ -1,8 +1,8 @@
 """The next job of a replication: when it comes, of which class it is, and how large.
 
-Poisson streams of all classes are merged: job number k of a replication has one counter, which gives the time
-since its predecessor, its class (and the component of a mixture), and its size. Renewal streams have a counter
-per class: the job's number in its class. Both depend on seed, replication and number alone.
+Poisson streams of all classes are merged: job number k of a replication has one counter, which gives the
+time since its predecessor, its class (and the component of a mixture), and its size. Renewal streams have a
+counter per class: the job's number in its class. Both depend on seed, replication and number alone.
 """
 
 from __future__ import annotations

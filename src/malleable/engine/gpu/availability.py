@@ -10,7 +10,7 @@ HINT = "install malleable[gpu] on a machine with an NVIDIA GPU, or use --engine 
 def why_not() -> str:
     """Why there is no GPU to use; empty if there is one."""
     try:
-        from numba import cuda  # noqa: PLC0415
+        from malleable.engine.gpu.cuda_api import cuda  # noqa: PLC0415
     except ImportError as error:
         return f"numba cannot be imported for CUDA: {error}"
     try:

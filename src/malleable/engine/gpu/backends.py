@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numba import cuda
 
 from malleable.engine.gpu import reductions
-from malleable.engine.gpu.kernels import Specialisation, device_kernel, processor_kernel, simulated
+from malleable.engine.gpu.cuda_api import cuda
+from malleable.engine.gpu.kernels import (
+    Specialisation,
+    device_kernel,
+    plain_kernel,
+    processor_kernel,
+    simulated,
+)
 from malleable.engine.gpu.layout import COUNTERS, JOB, PRESENT, STATUS, WHOLE
 from malleable.engine.rule_interface import DONE
 
@@ -106,7 +112,7 @@ class Device:
 
     @staticmethod
     def _start(kernel: Any, threads: int, *arguments: Any) -> None:
-        kernel[-(-threads // THREADS), min(THREADS, threads)](*arguments)
+        plain_kernel(kernel)[-(-threads // THREADS), min(THREADS, threads)](*arguments)
 
     @property
     def capacity(self) -> int:

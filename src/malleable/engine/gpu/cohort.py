@@ -7,19 +7,17 @@ and goes on in a cohort with more room: nothing is dropped, and nothing is done 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from malleable.engine.gpu import layout as L  # noqa: N812 - L.NOW reads like a row's name
+from malleable.engine.gpu.backends import Backend
 from malleable.engine.gpu.kernels import Specialisation
 from malleable.engine.gpu.queues import COLUMNS
 from malleable.engine.gpu.reductions import NEVER
+from malleable.engine.gpu.setting import Setting
 from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, SHARE
-
-if TYPE_CHECKING:
-    from malleable.engine.gpu.backends import Backend
-    from malleable.engine.gpu.setting import Setting
 
 MOST_LOCAL = 1 << 15
 """Bytes of local memory per thread up to which marks are kept there."""
@@ -89,8 +87,8 @@ class Cohort:
             "reals": backend.upload(np.zeros((L.REALS + 3 * m, count))),
             "whole": backend.upload(whole),
             "sums": backend.upload(np.zeros((L.CLASS_SUMS * m + L.MACHINE_SUMS, count))),
-            **{name: backend.empty(shape, np.float64) for name, shape in cohort._shapes().items()},
-            "slots": backend.upload(cohort._slots()),
+            **{name: backend.empty(shape, np.float64) for name, shape in cohort.shapes().items()},
+            "slots": backend.upload(cohort.first_slots()),
             "rule_tables": backend.upload(cohort._rule_tables()),
         }
         return cohort
@@ -98,16 +96,14 @@ class Cohort:
     @classmethod
     def of(cls, one: Cohort, state: HostState, room: int, queue_room: int) -> Cohort:
         """Replications taken out of another cohort, in one with that room."""
-        made = cls.fresh(
-            one.setting, one.backend, one.options, one.common, state.numbers, room, queue_room
-        )
+        made = cls.fresh(one.setting, one.backend, one.options, one.common, state.numbers, room, queue_room)
         upload = one.backend.upload
         for name in ("reals", "whole", "sums"):
             made.arrays[name] = upload(getattr(state, name))
         if made.local:
-            made.arrays["slots"] = upload(made._slots())
+            made.arrays["slots"] = upload(made.first_slots())
         for name in ("marks", "born", "sizes", "names"):
-            shape = made._shapes()[name]
+            shape = made.shapes()[name]
             old = getattr(state, name)
             new = np.zeros(shape)
             if shape[0] > 1:
@@ -138,7 +134,8 @@ class Cohort:
         """How many queues a replication has."""
         return 1 if self.setting.program.discipline == FIFO else self.setting.classes
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the arrays that hold jobs."""
         places, count = self.setting.classes * self.room, self.count
         data = places if self.options.statistics else 1
         waiting = 1 if self.setting.program.discipline == SHARE else self.queue_room
@@ -150,7 +147,8 @@ class Cohort:
             "queue": (COLUMNS, self.queues * waiting, count),
         }
 
-    def _slots(self) -> Any:
+    def first_slots(self) -> Any:
+        """Every place with the slot of its number."""
         if self.local or not self.options.statistics:
             return np.zeros((1, self.count), dtype=np.int32)
         one = np.tile(np.arange(self.room, dtype=np.int32), self.setting.classes)
@@ -220,7 +218,6 @@ class Cohort:
             _unroll(queue, whole)
         numbers = self.backend.download(self.arrays["numbers"])[columns]
         return HostState(numbers, got["reals"], whole, got["sums"], **stored, queue=queue)
-
 
     def remaining(self) -> Any:
         """The replications that have not gone on elsewhere."""

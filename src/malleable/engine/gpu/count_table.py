@@ -113,6 +113,6 @@ def count_table(
 
 
 def expected_present(loads: FloatArray, cores: float) -> FloatArray:
-    """Jobs of each class that may be there: as many as with one core each, which is more than there will be."""
+    """Jobs of each class that may be there: as many as with one core each, which is more than are."""
     total = float(loads.sum())
     return loads * min(1.0, math.inf if total <= 0.0 else cores / total)

@@ -1,8 +1,8 @@
 """From event to event: one replication, in one thread.
 
 While all served jobs of a class get the same cores they progress alike, so one clock V per class (dV/dt = s)
-and the marks V(start) + x at which jobs finish are all the state there is, as in `engine.kernels.class_kernel`,
-whose every decision and tie this follows. What differs is where things stand: clocks, speeds and counts of all
+and the marks V(start) + x at which jobs finish are all the state there is, as in `engine.kernels`, whose
+every decision and tie this follows. What differs is where things stand: clocks, speeds and counts of all
 classes in registers, marks in the thread's local memory, queues in device memory, and the cores of a state in
 a table over class counts that all threads share.
 
@@ -15,9 +15,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
 from malleable.engine.gpu.arrivals import earliest, poisson_job, renewal_draws
+from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.layout import (
     AREA,
     ARRIVALS,
@@ -239,9 +239,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     if whole[STATUS, t] == -1:
         # The first job of all.
         if SOURCE == POISSON:
-            gap, next_class, next_size = poisson_job(
-                job, replication, key, mean_gap, bounds, kinds, laws
-            )
+            gap, next_class, next_size = poisson_job(job, replication, key, mean_gap, bounds, kinds, laws)
             next_time = gap
         elif SOURCE == RENEWAL:
             for i in range(M):
@@ -406,9 +404,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 )
                 next_time = now + later
             elif SOURCE == RENEWAL:
-                later, following_x = renewal_draws(
-                    chosen(drawn, j), j, replication, key, bounds, kinds, laws
-                )
+                later, following_x = renewal_draws(chosen(drawn, j), j, replication, key, bounds, kinds, laws)
                 store(drawn, j, chosen(drawn, j) + 1)
                 store(following, j, now + later)
                 store(following_size, j, following_x)
@@ -483,7 +479,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                     put(queue, w * room + hole, t, left, arrival, size, name, kind)
                 store(waiting, w, length + 1)
                 queued += 1
-                full = full or length + 1 >= room
+                if length + 1 >= room:
+                    full = True
                 j = -1
 
         if j >= 0:
@@ -494,7 +491,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             insert(marks, slots, born, sizes, names, j, length, mark, arrival, size, name)
             store(served, j, length + 1)
             store(top, j, min(chosen(top, j), mark))
-            full = full or length + 1 >= ROOM
+            if length + 1 >= ROOM:
+                full = True
 
     duration = now - started
     for i in range(M):

@@ -3,11 +3,11 @@
 With E = −log P(X > x), which is exponential of mean 1, and w = log E, the logarithm y of x is a smooth
 function of w for most laws: straight for Weibull's, and at both ends of many others. It is tabulated at
 `KNOTS_PER_UNIT` knots per unit of w from E = 1e-6 up to the largest E of a uniform number of 48 bits, with
-its slopes, for cubic Hermite interpolation. Below, y goes on along its first slope: that concerns one value in
-a million, among the smallest.
+its slopes, for cubic Hermite interpolation. Below, y goes on along its first slope: that concerns one value
+in a million, among the smallest.
 
-`error` is the largest relative distance of the interpolated from the true x, at three places between every two
-knots. A law on separate values is no smooth function; it becomes a list of its values and their cumulated
+`error` is the largest relative distance of the interpolated from the true x, at three places between every
+two knots. A law on separate values is no smooth function; it becomes a list of its values and their cumulated
 probabilities.
 """
 
@@ -75,7 +75,8 @@ def log_inverse(law: Distribution, exponentials: FloatArray) -> FloatArray:
             middle = 0.5 * (low + high)
             above = law.survival(np.exp(middle)) > alive
             low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return 0.5 * (low + high)
+    found: FloatArray = 0.5 * (low + high)
+    return found
 
 
 def _on_values(law: Distribution, y: FloatArray) -> InverseTable:

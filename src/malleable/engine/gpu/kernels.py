@@ -1,4 +1,4 @@
-"""The kernels around `events.replicate`, and how they become code: for a GPU, a processor, or the simulator."""
+"""The kernels around `events.replicate`, and how they become code for a GPU, a processor or the simulator."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import types as python_types
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config, cuda, njit
+from numba import njit
 
+from malleable.engine.gpu.cuda_api import config, cuda
 from malleable.engine.gpu.device_code import specialised
 from malleable.engine.gpu.events import replicate
 from malleable.engine.gpu.layout import COUNTERS, JOB, NAMED, ROOM, SERVED, STATISTICS, STATUS, WHOLE, M
@@ -58,11 +59,14 @@ class Specialisation(NamedTuple):
         return known if self.rule is None else {**known, "rule": self.rule}
 
 
-def in_device_memory(  # noqa: D103 - see `replicate`
-    n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides, fixed,
-    slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole, marks, slots, born,
-    sizes, names, queue, sums, histogram, log,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def in_device_memory(
+    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
+    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
+    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
+    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:
+    Any, log: Any,
+) -> None:  # fmt: skip
+    """A thread per replication; marks are sorted where they are."""
     t = cuda.grid(1)
     if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
         numbered = names[:, t] if NAMED else born[:, t]
@@ -74,11 +78,14 @@ def in_device_memory(  # noqa: D103 - see `replicate`
         )  # fmt: skip
 
 
-def in_local_memory(  # noqa: D103 - see `replicate`
-    n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides, fixed,
-    slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole, marks, slots, born,
-    sizes, names, queue, sums, histogram, log,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def in_local_memory(  # noqa: C901 - in, run, out
+    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
+    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
+    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
+    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:  # noqa: ARG001
+    Any, log: Any,
+) -> None:  # fmt: skip
+    """A thread per replication; marks stand in its local memory while it runs, and `slots` with them."""
     t = cuda.grid(1)
     if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
         my_marks = cuda.local.array(PLACES, np.float64)
@@ -117,11 +124,14 @@ def in_local_memory(  # noqa: D103 - see `replicate`
                         names[p, t] = my_names[place]
 
 
-def on_processor(  # noqa: D103 - see `replicate`
-    n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides, fixed,
-    slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole, marks, slots, born,
-    sizes, names, queue, sums, histogram, log,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def on_processor(
+    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
+    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
+    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
+    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:
+    Any, log: Any,
+) -> None:  # fmt: skip
+    """One replication after the other."""
     for t in range(numbers.shape[0]):
         if whole[JOB, t] < last or drain or whole[STATUS, t] != DONE:
             numbered = names[:, t] if NAMED else born[:, t]
@@ -139,7 +149,7 @@ def simulated() -> bool:
 
 
 def device_function(copy: Any) -> Any:
-    """A helper for the device: ours are pasted into their callers, so that what they are given is not moved."""
+    """A helper for the device: ours are pasted into their callers, so that registers stay registers."""
     if simulated():
         # The simulator puts itself in the place of `cuda` at every call; most helpers can do without.
         return cuda.jit(device=True)(copy) if "cuda" in copy.__code__.co_names else copy
@@ -159,6 +169,12 @@ def device_kernel(made_for: Specialisation) -> Any:
     return cuda.jit(specialised(body, made_for.constants(), device_function))
 
 
+@functools.cache
+def plain_kernel(function: Any) -> Any:
+    """A kernel that is specialised by nothing."""
+    return cuda.jit(function)
+
+
 @functools.lru_cache(maxsize=64)
 def processor_kernel(made_for: Specialisation) -> Any:
     """The same events compiled for a processor, replication by replication."""
@@ -167,12 +183,16 @@ def processor_kernel(made_for: Specialisation) -> Any:
     return njit(**options)(specialised(on_processor, constants, njit(**options)))
 
 
+def _zeros(shape: Any, dtype: Any) -> Any:
+    return np.zeros(shape, dtype)
+
+
 def _stand_in() -> Any:
     """What kernels use of `numba.cuda`, for a processor."""
     module = python_types.ModuleType("stand_in")
     module.local = python_types.ModuleType("local")  # type: ignore[attr-defined]
     module.atomic = python_types.ModuleType("atomic")  # type: ignore[attr-defined]
-    module.local.array = njit(lambda shape, dtype: np.zeros(shape, dtype))
+    module.local.array = njit(_zeros)
 
     def add(array: Any, index: Any, value: Any) -> None:
         array[index] += value

@@ -82,7 +82,7 @@ def encode_laws(laws: Sequence[Distribution]) -> Laws:
     return Laws(np.concatenate([rows.ravel(), *data, [float(len(laws))]]), error)
 
 
-def _described(law: Any) -> tuple[tuple[float, ...], FloatArray, float]:
+def _described(law: Any) -> tuple[tuple[float, ...], FloatArray, float]:  # noqa: PLR0911 - ditto
     """Code and parameters, data, and the error of a law; a subclass may have changed the formulas."""
     none = np.zeros(0)
     if type(law) is Exponential:
@@ -142,7 +142,7 @@ def _searched(laws: Any, start: int, count: int, u: float) -> float:
 def _interpolated(laws: Any, start: int, count: int, first: float, u: float) -> float:
     """exp y(log E), E = −log u, by cubic Hermite interpolation; beyond the ends along the last slope."""
     w = (math.log(-math.log(u)) - first) * KNOTS_PER_UNIT
-    knot = min(max(int(math.floor(w)), 0), count - 2)
+    knot = min(max(int(w // 1.0), 0), count - 2)
     t = w - knot
     y0, y1 = float(laws[start + knot]), float(laws[start + knot + 1])
     d0, d1 = float(laws[start + count + knot]), float(laws[start + count + knot + 1])

@@ -5,7 +5,7 @@ All arrays of a launch have one column per replication: neighbouring threads the
 
 from __future__ import annotations
 
-# Rows of `reals`, before one per class for the clocks, one per class for the next arrivals of renewal streams.
+# Rows of `reals`, before one per class for the clocks, and two for the next jobs of renewal streams.
 NOW, NEXT_TIME, NEXT_SIZE = range(3)
 REALS = 3
 # Rows of `whole`, before one per class for each of the `Counter`s below.

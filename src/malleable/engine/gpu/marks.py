@@ -1,8 +1,8 @@
 """The served jobs of a class in the order in which they finish: an array sorted by insertion.
 
 Marks fall from the front to the back, so the next job to finish is the last, and taking it moves nothing. A
-newcomer moves those that finish before it. `slots` says where the data of the job at each place stand (arrival,
-size, number); it is a permutation, so the slots of places behind the last job are the free ones.
+newcomer moves those that finish before it. `slots` says where the data of the job at each place stand
+(arrival, size, number); it is a permutation, so the slots of places behind the last job are the free ones.
 """
 
 from __future__ import annotations

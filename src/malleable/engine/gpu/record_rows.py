@@ -1,4 +1,4 @@
-"""From sums over groups of replications to `Records`, one per group, as the processor's engine leaves them."""
+"""From sums over groups of replications to `Records`, one per group, as the CPU engine leaves them."""
 
 from __future__ import annotations
 

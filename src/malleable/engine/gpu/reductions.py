@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
+from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.layout import COUNTERS, JOB, PRESENT, STATUS, WHOLE
 from malleable.engine.rule_interface import DONE
 
@@ -19,7 +19,6 @@ NEVER = 1 << 60
 """The number of the next job of a replication that goes on elsewhere."""
 
 
-@cuda.jit
 def sum_groups(sums: Any, whole: Any, partial: Any, trouble: Any) -> None:
     """partial[f, chunk, group]: sums of row f over replications, which start again at 0; then jobs present.
 
@@ -45,7 +44,6 @@ def sum_groups(sums: Any, whole: Any, partial: Any, trouble: Any) -> None:
         partial[f, chunk, group] = total
 
 
-@cuda.jit
 def fold_histogram(histogram: Any, total: Any) -> None:
     """Add the copies of the histogram to the total, and empty them."""
     at = cuda.grid(1)
@@ -57,7 +55,6 @@ def fold_histogram(histogram: Any, total: Any) -> None:
         total[at] += found
 
 
-@cuda.jit
 def take_columns(array: Any, columns: Any, out: Any) -> None:
     """out = array[:, columns]."""
     at = cuda.grid(1)
@@ -66,7 +63,6 @@ def take_columns(array: Any, columns: Any, out: Any) -> None:
         out[row, j] = array[row, columns[j]]
 
 
-@cuda.jit
 def retire(whole: Any, sums: Any, columns: Any) -> None:
     """Leave these replications alone from now on: they go on in another cohort."""
     at = cuda.grid(1)

@@ -14,7 +14,7 @@ import numpy as np
 
 from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.backends import default_backend
-from malleable.engine.gpu.cohort import FIRST_QUEUE, Cohort, Options, joined
+from malleable.engine.gpu.cohort import FIRST_QUEUE, Cohort, Options
 from malleable.engine.gpu.count_table import MOST_ROWS, count_table
 from malleable.engine.gpu.jobs import common_arrays, policy_error
 from malleable.engine.gpu.record_rows import group_records, pooled
@@ -41,6 +41,8 @@ COPIES = 64
 LONGEST_QUEUE = 512
 """Room for jobs that wait at first, at most."""
 MORE_ROWS = 1.5
+KEY_BITS = (1 << 62) - 1
+"""Seeds that differ in these bits give different jobs."""
 
 
 class GpuRun:
@@ -53,18 +55,26 @@ class GpuRun:
         program: ClassProgram | JobProgram,
         *,
         jobs: int,
-        seed: int = 0,
+        source: Any = None,
+        seed: int | None = None,
         name: str = "",
+        interpreted: bool = False,
+        widths: bool = False,
+        sizes_known: bool = True,
+        changes: Any = None,
         least_jobs: int = LEAST_JOBS,
         replications: int | None = None,
         options: Options | None = None,
         backend: Backend | None = None,
         rows: int = MOST_ROWS,
     ) -> None:
-        if not isinstance(program, ClassProgram):
+        key = getattr(source, "seed", None) if seed is None else seed
+        label = name or "this policy"
+        plain = sizes_known and changes is None
+        refused = _refused(label, program, key, interpreted=interpreted, widths=widths, plain=plain)
+        if refused or not isinstance(program, ClassProgram):
             raise UnsupportedError(
-                f"{name or 'this policy'} looks at single jobs, which the GPU engine does not simulate",
-                "use --engine cpu (engine='cpu')",
+                f"the GPU engine cannot do this: {refused}", "use --engine cpu (engine='cpu')"
             )
         self.name = name
         self.backend = default_backend() if backend is None else backend
@@ -77,7 +87,7 @@ class GpuRun:
         self._cuts = [max(1, int(share * each / self._stride)) for share in SEGMENTS]
         chosen = options or Options(rule_on_device=self.setting.cut)
         copies = min(COPIES, -(-self.replications // 32)) if chosen.statistics else 1
-        self._common = common_arrays(self.setting, self.backend, seed, copies)
+        self._common = common_arrays(self.setting, self.backend, int(key or 0) & KEY_BITS, copies)
         self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))
         self.cohorts = [
             Cohort.fresh(
@@ -88,15 +98,10 @@ class GpuRun:
         self._rows: list[Any] = []
         self._segment_of: list[int] = []
         self._segments: list[Any] = []
-        self._taken = 0
+        self._taken = self.jobs = 0
         self.seconds = 0.0
         self.interrupted = False
         self.exhausted = False
-
-    @property
-    def jobs(self) -> int:
-        """Jobs that have arrived so far, in all replications."""
-        return self._taken * self.replications
 
     def extend(self, jobs: int, progress: Callable[[int], None] | None = None) -> None:
         """Simulate up to `jobs` jobs in all, to the next record; Ctrl-C stops between two records."""
@@ -124,6 +129,7 @@ class GpuRun:
         self._rows.append(found)
         self._segment_of.append(len(self._segments))
         self._taken = last
+        self.jobs = last * self.replications
         if len(self._rows) in self._cuts:
             self._segments.append(self._counts_so_far())
         if len(self._rows) == 2 * RECORDS:
@@ -210,10 +216,26 @@ class GpuRun:
         so_far = np.array([*self._segments, self._counts_so_far()])
         histograms = np.diff(so_far, axis=0, prepend=np.zeros_like(so_far[:1]))
         statistics = self.cohorts[0].options.statistics
-        groups = group_records(rows, self.setting.classes, self._segment_of, histograms, statistics=statistics)
+        groups = group_records(
+            rows, self.setting.classes, self._segment_of, histograms, statistics=statistics
+        )
         records = pooled(groups)
-        events = int(round(float((records.arrivals + records.departures).sum())))
-        return Outcome(records, self.jobs, events, self.seconds, self.interrupted, groups)
+        events = round(float((records.arrivals + records.departures).sum()))
+        together = self.replications // self.groups
+        return Outcome(
+            records, self.jobs, events, self.seconds, self.interrupted, groups, together, self.backend.name
+        )
+
+
+def _refused(label: str, program: Any, key: Any, *, interpreted: bool, widths: bool, plain: bool) -> str:
+    """What of a run is for the processor's engine only; empty if nothing is."""
+    if not isinstance(program, ClassProgram):
+        return f"{label} looks at single jobs"
+    if not plain:
+        return "cores that change, or sizes that are not known"
+    if key is None:
+        return "jobs that are given, not drawn"
+    return "--interpreted" if interpreted else "--widths" if widths else ""
 
 
 def _replications(jobs: int, least: int, capacity: int) -> int:

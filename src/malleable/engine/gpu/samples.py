@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import cuda, njit
+from numba import njit
 
+from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.device_code import specialised
 from malleable.engine.gpu.kernels import device_function, simulated
 from malleable.engine.gpu.laws import variate

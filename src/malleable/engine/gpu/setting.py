@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable.contracts import FloatArray
 from malleable.engine.compiling import CLASS_RULE, compiled
 from malleable.engine.gpu.count_table import (
     MOST_ROWS,
@@ -22,7 +23,6 @@ from malleable.engine.rule_interface import POOLS, SHARE, ClassProgram
 from malleable.engine.speedup_table import encode, speed
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
 
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Setting:
     """A policy on a workload and cores, ready for a device."""
 
-    workload: Workload
+    workload: Any
     cores: float
     program: ClassProgram
     source: int
