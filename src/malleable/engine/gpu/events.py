@@ -22,6 +22,7 @@ from malleable.engine.gpu.layout import (
     AREA,
     ARRIVALS,
     CLASS_SUMS,
+    COUNTED,
     COUNTERS,
     DEPARTURES,
     DISCIPLINE,
@@ -196,7 +197,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     following = cuda.local.array(M, np.float64)
     following_size = cuda.local.array(M, np.float64)
     drawn = cuda.local.array(M, np.int64)
-    counted = cuda.local.array(M * CLASS_SUMS, np.float64)
+    counted = cuda.local.array(COUNTED, np.float64)
     asked = cuda.local.array(M, np.float64)
     width = cuda.local.array(M, np.float64)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.cuda_api import config, cuda
 from malleable.engine.gpu.device_code import specialised
 from malleable.engine.gpu.events import replicate
@@ -44,6 +45,7 @@ class Specialisation(NamedTuple):
         places = self.classes * self.room
         known: dict[str, Any] = {
             "M": self.classes,
+            "COUNTED": L.CLASS_SUMS * self.classes,
             "ROOM": self.room,
             "DISCIPLINE": self.discipline,
             "SOURCE": self.source,

@@ -27,6 +27,8 @@ POISSON, RENEWAL, GIVEN = range(3)
 # Constants that a kernel is specialised by; the values here only give them a type.
 M = 1
 """Classes."""
+COUNTED = CLASS_SUMS
+"""Sums of all classes; the sizes of local arrays must be constants, not products of them."""
 ROOM = 8
 """Jobs of a class that can be served."""
 DISCIPLINE = 1
