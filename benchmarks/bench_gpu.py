@@ -128,7 +128,7 @@ def run() -> list[dict]:
                 print(rows[-1], flush=True)
             except Exception:  # noqa: BLE001 - the next row may do
                 print(f"FAILED: {policy} on {cores} cores at {load}", flush=True)
-                traceback.print_exc(file=sys.stdout)
+                print(traceback.format_exc()[-1800:], flush=True)
     return rows
 
 
@@ -143,7 +143,7 @@ def variants() -> None:
                     print({"statistics": options.statistics, **found}, flush=True)
                 except Exception:  # noqa: BLE001
                     print(f"FAILED: {chosen} {replications}", flush=True)
-                    traceback.print_exc(file=sys.stdout)
+                    print(traceback.format_exc()[-1800:], flush=True)
 
 
 if __name__ == "__main__":

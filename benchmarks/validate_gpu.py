@@ -75,7 +75,7 @@ def part(function) -> None:
         function()
     except Exception:  # noqa: BLE001 - the next part may do
         tell(fine=False, text=f"{function.__name__} broke off")
-        traceback.print_exc(file=sys.stdout)
+        print(traceback.format_exc()[-1800:], flush=True)
     print(f"       ({function.__name__}: {time.perf_counter() - started:.1f} s)", flush=True)
 
 

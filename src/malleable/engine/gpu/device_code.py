@@ -28,7 +28,7 @@ def specialised(
         replaced = {
             name: helper(value) if isinstance(value, python_types.FunctionType) else value
             for name, value in constants.items()
-            if name in one.__globals__ and name in _names(one)
+            if name in _names(one)
         }
         copy = python_types.FunctionType(
             one.__code__,

@@ -145,6 +145,19 @@ def on_processor(
             )  # fmt: skip
 
 
+def smaller(a: Any, b: Any) -> Any:
+    """min(a, b): from 0.66 on, numba's own cannot be compiled for CUDA (its issue 10753)."""
+    return b if b < a else a  # noqa: FURB136 - that is the point
+
+
+def larger(a: Any, b: Any) -> Any:
+    """max(a, b), likewise."""
+    return b if b > a else a  # noqa: FURB136
+
+
+BUILTINS: dict[str, Any] = {"min": smaller, "max": larger}
+
+
 def simulated() -> bool:
     """Whether numba's simulator stands in for a device."""
     return bool(config.ENABLE_CUDASIM)
@@ -168,7 +181,8 @@ def device_function(copy: Any) -> Any:
 def device_kernel(made_for: Specialisation) -> Any:
     """The kernel for a device, compiled at its first launch."""
     body = in_local_memory if made_for.local else in_device_memory
-    return cuda.jit(specialised(body, made_for.constants(), device_function))
+    replaced = {} if simulated() else BUILTINS
+    return cuda.jit(specialised(body, {**made_for.constants(), **replaced}, device_function))
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from numba import njit
 
 from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.device_code import specialised
-from malleable.engine.gpu.kernels import device_function, simulated
+from malleable.engine.gpu.kernels import BUILTINS, device_function, simulated
 from malleable.engine.gpu.laws import variate
 from malleable.engine.gpu.philox import draws
 
@@ -43,6 +43,6 @@ def sampled(laws: FloatArray, size: int, seed: int = 0, *, processor: bool = Fal
         njit(error_model="numpy")(specialised(on_processor, {}, njit(error_model="numpy")))(laws, seed, found)
         return found
     out = cuda.device_array(size, np.float64)
-    kernel = cuda.jit(specialised(on_device, {}, device_function))
+    kernel = cuda.jit(specialised(on_device, BUILTINS, device_function))
     kernel[-(-size // 256), 256](cuda.to_device(laws), seed, out)
     return np.asarray(out.copy_to_host())
