@@ -30,8 +30,8 @@ from support import random_jobs as gen
 
 assert simulated(), "set NUMBA_ENABLE_CUDASIM=1"
 MODES = {
-    "local, by table": {"options": Options(rule_on_device=True)},
-    "device memory, by table": {"options": Options(local=False, rule_on_device=True)},
+    "local, by table": {"rows": 2000, "options": Options(rule_on_device=True)},
+    "device memory, by table": {"rows": 2000, "options": Options(local=False, rule_on_device=True)},
     "local, by rule": {"rows": 1, "options": Options(rule_on_device=True)},
     "device memory, by rule": {"rows": 1, "options": Options(local=False, rule_on_device=True)},
 }
@@ -73,8 +73,8 @@ def test_mixed_speedups_job_by_job(name):
 def test_pools_job_by_job():
     """Slots of fixed width, first come first served in each class."""
     compared = 0
-    for seed in range(6):
-        one = gen.instance(seed, 60, kinds=("power", "amdahl"), least_cores=40, most_cores=64, load=0.2)
+    for seed in range(12):
+        one = gen.instance(seed, 40, kinds=("power",), least_cores=60, most_cores=64, load=0.15)
         try:
             agree("fw-cam", *one)
         except (InfeasibleError, UnstableError):

@@ -25,7 +25,8 @@ from malleable.engine.speedup_table import speed
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
-MOST_ROWS = 4_000_000
+MOST_ROWS = 1_000_000
+"""A rule that searches for a price fills so many in some seconds."""
 
 
 class CountTable(NamedTuple):
@@ -41,13 +42,21 @@ def signature(rule: Any) -> Any:
     from numba import float64, int64, void  # noqa: PLC0415 - as in `class_kernel`
 
     f1 = float64[::1]
-    return void(rule, float64, f1, f1, int64[::1], f1, f1, f1)
+    return void(rule, float64, int64, f1, f1, int64[::1], f1, f1, f1)
 
 
 def fill(
-    rule: Any, n: float, table: Any, encoded: Any, limits: Any, asked: Any, width: Any, rows: Any
+    rule: Any,
+    n: float,
+    sharing: int,
+    table: Any,
+    encoded: Any,
+    limits: Any,
+    asked: Any,
+    width: Any,
+    rows: Any,
 ) -> None:
-    """Ask the rule about every state."""
+    """Ask the rule about every state that it may be asked about."""
     m = len(limits)
     size = 2 * m + 1
     for state in range(len(rows) // size):
@@ -58,7 +67,8 @@ def fill(
             rest //= limits[i] + 1
             jobs += asked[i]
         start = state * size
-        if jobs == 0.0:
+        # A crowd has one core each, and a rule that does not share is not made for it.
+        if jobs == 0.0 or (jobs >= n and not sharing):
             continue
         rule(asked, n, table, width)
         used = 0.0
@@ -99,7 +109,8 @@ def count_table(
     m = len(limits)
     rows = np.zeros(int(np.prod(limits + 1)) * (2 * m + 1))
     asked, width = np.zeros(m), np.zeros(m)
-    arguments = (float(cores), program.table.copy(), encoded, limits, asked, width, rows)
+    sharing = int(program.discipline == SHARE)
+    arguments = (float(cores), sharing, program.table.copy(), encoded, limits, asked, width, rows)
     # With none of its jobs there, a class has no speed.
     rows.reshape(-1, 2 * m + 1)[:, 1 + m :] = np.inf
     with np.errstate(all="ignore"):

@@ -25,6 +25,8 @@ from malleable.engine.rule_interface import BINS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from malleable.engine.gpu.backends import Backend
+
 
 def group_records(
     rows: Any, classes: int, segments: Sequence[int], histograms: Any, *, statistics: bool
@@ -61,6 +63,16 @@ def group_records(
             )
         )
     return tuple(made)
+
+
+def grouped(backend: Backend, sums: Any, whole: Any, group_of: Any, groups: int) -> tuple[Any, int]:
+    """What `Backend.sum_groups` does, for replications whose groups are given; for few of them."""
+    parts, status = backend.sum_groups(sums, whole, sums.shape[1])
+    columns = (parts if isinstance(parts, np.ndarray) else backend.download(parts)).sum(axis=1)
+    found = np.zeros((len(columns), 1, groups))
+    for column, group in zip(columns.T, group_of, strict=True):
+        found[:, 0, group] += column
+    return found, status
 
 
 def pooled(groups: Sequence[Records]) -> Records:

@@ -14,10 +14,10 @@ import numpy as np
 
 from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.backends import default_backend
-from malleable.engine.gpu.cohort import FIRST_QUEUE, Cohort, Options
+from malleable.engine.gpu.cohort import FIRST_QUEUE, Cohort, Options, joined
 from malleable.engine.gpu.count_table import MOST_ROWS, count_table
 from malleable.engine.gpu.jobs import common_arrays, policy_error
-from malleable.engine.gpu.record_rows import group_records, pooled
+from malleable.engine.gpu.record_rows import group_records, grouped, pooled
 from malleable.engine.gpu.setting import make_setting
 from malleable.engine.rule_interface import BINS, DONE, GROW, ClassProgram
 from malleable.engine.run import SEGMENTS, Outcome
@@ -118,12 +118,18 @@ class GpuRun:
     def _record(self) -> None:
         """Let all replications take the jobs of one more record."""
         last = self._taken + self._stride
-        found = []
+        found, settled = [], False
         for cohort in list(self.cohorts):
             partial, trouble = self._advance(cohort, last)
             found.append(partial)
             if trouble:
                 found += self._settle(cohort, last)
+                settled = True
+        if settled:
+            # Some jobs were seen present before and after a move; they count where they are now.
+            found = [self._without_present(partial) for partial in found]
+            self._join()
+            found += [self._sums(cohort)[0] for cohort in self.cohorts]
         if self.cohorts[0].options.statistics:
             self.backend.fold(self._common["histogram"], self._histogram)
         self._rows.append(found)
@@ -137,7 +143,32 @@ class GpuRun:
 
     def _advance(self, cohort: Cohort, last: int) -> tuple[Any, int]:
         cohort.advance(last)
-        return self.backend.sum_groups(cohort.arrays["sums"], cohort.arrays["whole"], self.groups)
+        return self._sums(cohort)
+
+    def _sums(self, cohort: Cohort) -> tuple[Any, int]:
+        """Sums over groups since the last call, and jobs present; the largest status."""
+        sums, whole = cohort.arrays["sums"], cohort.arrays["whole"]
+        if cohort is self.cohorts[0]:
+            return self.backend.sum_groups(sums, whole, self.groups)
+        # Not all replications are here, so a replication's group does not follow from its column.
+        numbers = self.backend.download(cohort.arrays["numbers"])
+        return grouped(self.backend, sums, whole, numbers % self.groups, self.groups)
+
+    def _without_present(self, partial: Any) -> Any:
+        counted = self._on_host(partial).copy()
+        counted[-self.setting.classes :] = 0.0
+        return counted
+
+    def _on_host(self, partial: Any) -> Any:
+        return partial if isinstance(partial, np.ndarray) else self.backend.download(partial)
+
+    def _join(self) -> None:
+        """Put cohorts of the same rooms together, so that there are few; the first keeps its columns."""
+        kept: dict[tuple[int, int], Cohort] = {}
+        for cohort in self.cohorts[1:]:
+            rooms = cohort.room, cohort.queue_room
+            kept[rooms] = joined(kept[rooms], cohort) if rooms in kept else cohort
+        self.cohorts = [self.cohorts[0], *(one for one in kept.values() if one.remaining().size)]
 
     def _settle(self, cohort: Cohort, last: int) -> list[Any]:
         """Give replications that stopped what they need, until all have come to the end of the record."""
@@ -155,15 +186,12 @@ class GpuRun:
                 again = one
             else:
                 again = one.take_out(grown)
-                self._keep(again)
+                self.cohorts.append(again)
             partial, trouble = self._advance(again, last)
             found.append(partial)
             if trouble:
                 waiting.append(again)
         return found
-
-    def _keep(self, cohort: Cohort) -> None:
-        self.cohorts.append(cohort)
 
     def _enlarge_table(self, cohort: Cohort) -> None:
         """Reach to the states that replications got to, where the rule does not run on the device."""
@@ -199,8 +227,7 @@ class GpuRun:
         """(records, fields, groups)."""
         rows = []
         for index, parts in enumerate(self._rows):
-            arrays = [part if isinstance(part, np.ndarray) else self.backend.download(part) for part in parts]
-            one = np.sum([array.sum(axis=1) for array in arrays], axis=0)
+            one = np.sum([self._on_host(part).sum(axis=1) for part in parts], axis=0)
             rows.append(one)
             self._rows[index] = [one[:, None, :]]
         fields = L.CLASS_SUMS * self.setting.classes + L.MACHINE_SUMS + self.setting.classes
