@@ -271,20 +271,23 @@ def reproduce(
     only: Iterable[str] | None = None,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
+    engine: str = "cpu",
 ) -> Reproduction:
     """The paper's evaluation, computed anew into the folder `out`: figures, tables, verdicts and a page.
 
     `effort` is quick, normal or full; `only` names experiments to restrict it to. What is there and still
-    true is left as it is. The work is spread over `workers` processes, one per processor by default.
+    true is left as it is. The work is spread over `workers` processes, one per processor by default;
+    `engine` is that of `simulate`.
     """
-    from malleable.paper import contracts  # noqa: PLC0415 - ditto
+    from malleable.paper import contracts, simulation_cells  # noqa: PLC0415 - ditto
     from malleable.paper import reproduce as paper  # noqa: PLC0415 - ditto
 
     if isinstance(effort, str) and effort not in contracts.EFFORTS:
         hint = did_you_mean(effort, contracts.EFFORTS)
         raise ParameterError(f"there is no effort {effort!r}", hint)
     chosen = contracts.EFFORTS[effort] if isinstance(effort, str) else effort
-    return paper.reproduce(out, chosen, only, progress, workers)
+    with simulation_cells.simulated_by(engine):
+        return paper.reproduce(out, chosen, only, progress, workers)
 
 
 def listing(family: str) -> list[dict[str, Any]]:
