@@ -81,6 +81,8 @@ ROUNDING = 1e-10
 """Relative difference of two remaining sizes that may be rounding."""
 LOWEST = 2.0**BIN_LOWEST
 PER_OCTAVE = float(1 << BIN_BITS)
+UNROLLED = 8
+"""Classes whose clocks, speeds and counts are kept in registers."""
 
 
 def rule(counts: Any, cores: float, table: Any, out: Any) -> None:
@@ -96,20 +98,82 @@ def histogram_bin(x: float) -> int:
     return min((octave << BIN_BITS) + int((2.0 * mantissa - 1.0) * PER_OCTAVE), BINS - 1)
 
 
+def chosen_count(values: Any, i: int) -> Any:
+    """values[i], written so that the values may stand in registers: those have no addresses.
+
+    As a sum in which all other terms are 0: of a choice between values the compiler would make an address
+    again. From nine classes on, the values are in memory.
+    """
+    if M > UNROLLED:
+        return values[i]
+    found = values[0] if i == 0 else 0
+    if M > 1:
+        found += values[1] if i == 1 else 0
+    if M > 2:
+        found += values[2] if i == 2 else 0
+    if M > 3:
+        found += values[3] if i == 3 else 0
+    if M > 4:
+        found += values[4] if i == 4 else 0
+    if M > 5:
+        found += values[5] if i == 5 else 0
+    if M > 6:
+        found += values[6] if i == 6 else 0
+    if M > 7:
+        found += values[7] if i == 7 else 0
+    return found
+
+
 def chosen(values: Any, i: int) -> Any:
-    """values[i], written so that the values may stand in registers."""
-    found = values[0]
-    for other in range(1, M):
-        if other == i:
-            found = values[other]
+    """The same for clocks and marks, which may be infinite but are not negative."""
+    if M > UNROLLED:
+        return values[i]
+    found = values[0] if i == 0 else 0.0
+    if M > 1:
+        found += values[1] if i == 1 else 0.0
+    if M > 2:
+        found += values[2] if i == 2 else 0.0
+    if M > 3:
+        found += values[3] if i == 3 else 0.0
+    if M > 4:
+        found += values[4] if i == 4 else 0.0
+    if M > 5:
+        found += values[5] if i == 5 else 0.0
+    if M > 6:
+        found += values[6] if i == 6 else 0.0
+    if M > 7:
+        found += values[7] if i == 7 else 0.0
     return found
 
 
 def store(values: Any, i: int, value: Any) -> None:
     """values[i] = value, likewise."""
-    for other in range(M):
-        if other == i:
-            values[other] = value
+    if M > UNROLLED:
+        values[i] = value
+        return
+    old = values[0]
+    values[0] = value if i == 0 else old
+    if M > 1:
+        old = values[1]
+        values[1] = value if i == 1 else old
+    if M > 2:
+        old = values[2]
+        values[2] = value if i == 2 else old
+    if M > 3:
+        old = values[3]
+        values[3] = value if i == 3 else old
+    if M > 4:
+        old = values[4]
+        values[4] = value if i == 4 else old
+    if M > 5:
+        old = values[5]
+        values[5] = value if i == 5 else old
+    if M > 6:
+        old = values[6]
+        values[6] = value if i == 6 else old
+    if M > 7:
+        old = values[7]
+        values[7] = value if i == 7 else old
 
 
 def tabulated(speeds: Any, row: int, s: Any, inverse: Any) -> float:
@@ -322,7 +386,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
         name = 0.0
         if departing:
             now += dt
-            length = chosen(served, who) - 1
+            length = chosen_count(served, who) - 1
             front = who * ROOM
             store(V, who, chosen(top, who))
             store(served, who, length)
@@ -344,9 +408,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 )
                 if LOGGED:
                     log[t, int(names[slot])] = now
-            store(count, who, chosen(count, who) - 1)
+            store(count, who, chosen_count(count, who) - 1)
             present -= 1
-            row -= chosen(stride, who)
+            row -= chosen_count(stride, who)
             if DISCIPLINE != SHARE and queued > 0:
                 # A job that waits may start: the best by c/x, or the head of a queue.
                 q = -1
@@ -363,7 +427,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                                 q = i
                 elif DISCIPLINE == FIFO:
                     q = 0
-                elif chosen(waiting, who) > 0:
+                elif chosen_count(waiting, who) > 0:
                     q = who
                 if q >= 0:
                     head = 0
@@ -376,9 +440,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                     name = queue[NAME, place, t]
                     j = int(queue[KIND, place, t])
                     queued -= 1
-                    store(waiting, q, chosen(waiting, q) - 1)
+                    store(waiting, q, chosen_count(waiting, q) - 1)
                     if DISCIPLINE == INDEX:
-                        heap_out(queue, q * room, chosen(waiting, q), t)
+                        heap_out(queue, q * room, chosen_count(waiting, q), t)
                     else:
                         whole[WHOLE + COUNTERS * q + HEAD, t] = head + 1 if head + 1 < room else 0
             if length == 0:
@@ -395,9 +459,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             name = np.float64(job) if NAMED else now
             job += 1
             counted[CLASS_SUMS * j + AREA] -= now - started
-            store(count, j, chosen(count, j) + 1)
+            store(count, j, chosen_count(count, j) + 1)
             present += 1
-            row += chosen(stride, j)
+            row += chosen_count(stride, j)
             # The job after it.
             if SOURCE == POISSON:
                 later, next_class, next_size = poisson_job(
@@ -405,8 +469,10 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 )
                 next_time = now + later
             elif SOURCE == RENEWAL:
-                later, following_x = renewal_draws(chosen(drawn, j), j, replication, key, bounds, kinds, laws)
-                store(drawn, j, chosen(drawn, j) + 1)
+                later, following_x = renewal_draws(
+                    chosen_count(drawn, j), j, replication, key, bounds, kinds, laws
+                )
+                store(drawn, j, chosen_count(drawn, j) + 1)
                 store(following, j, now + later)
                 store(following_size, j, following_x)
                 next_class = earliest(following)
@@ -420,7 +486,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             w = -1
             kind = j
             if DISCIPLINE == POOLS:
-                if chosen(served, j) >= slots_of[j]:
+                if chosen_count(served, j) >= slots_of[j]:
                     w = j
             elif DISCIPLINE == FIFO:
                 if present > n:
@@ -452,13 +518,13 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                         kept_born = born[front + slots[front]]
                         kept_size = sizes[front + slots[front]]
                         kept_name = names[front + slots[front]]
-                    length = chosen(served, victim)
+                    length = chosen_count(served, victim)
                     drop_longest(marks, slots, victim, length)
                     store(served, victim, length - 1)
                     if length == 1:
                         store(V, victim, 0.0)
                         store(top, victim, math.inf)
-                    length = chosen(served, j)
+                    length = chosen_count(served, j)
                     if length == 0:
                         store(V, j, 0.0)
                     mark = chosen(V, j) + left
@@ -470,7 +536,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                     size = kept_size
                     name = kept_name
             if DISCIPLINE != SHARE and w >= 0:
-                length = chosen(waiting, w)
+                length = chosen_count(waiting, w)
                 if DISCIPLINE == INDEX:
                     heap_in(queue, w * room, length, t, left, arrival, size, name, kind)
                 else:
@@ -485,7 +551,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 j = -1
 
         if j >= 0:
-            length = chosen(served, j)
+            length = chosen_count(served, j)
             if length == 0:
                 store(V, j, 0.0)
             mark = chosen(V, j) + left
