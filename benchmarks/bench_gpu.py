@@ -63,7 +63,8 @@ def timed(policy: str, cores: int, load: float, options: Options, **more) -> dic
         "first": first,
         "cost": cost,
         "room": first_cohort.room,
-        "local": first_cohort.local,
+        "memory": first_cohort.memory,
+        "threads": first_cohort.threads,
         "cohorts": len(run.cohorts),
         "replications": run.replications,
     }
@@ -95,7 +96,7 @@ def row(policy: str, cores: int, load: float) -> dict:
     """One line of the table; what fails says so."""
     found = {"policy": policy, "cores": cores, "load": load}
     lean = timed(policy, cores, load, Options(statistics=False))
-    full = timed(policy, cores, load, Options())
+    full = timed(policy, cores, load, Options(every=16))
     beside = processor_rate(policy, cores, load)
     return {
         **found,
@@ -132,22 +133,31 @@ def run() -> list[dict]:
     return rows
 
 
-def variants() -> None:
-    """Where marks stand, and how many replications: WHAM on 64 cores."""
-    for options in (Options(statistics=False), Options()):
-        for local in (True, False):
-            for replications in (132 * 512, 132 * 1024, 132 * 2048):
-                chosen = options._replace(local=local)
-                try:
-                    found = timed("wham", 64, 0.25, chosen, replications=replications)
-                    print({"statistics": options.statistics, **found}, flush=True)
-                except Exception:  # noqa: BLE001
-                    print(f"FAILED: {chosen} {replications}", flush=True)
-                    print(traceback.format_exc()[-1800:], flush=True)
+VARIANTS = (
+    Options(statistics=False),
+    Options(statistics=False, memory="local"),
+    Options(statistics=False, registers=64),
+    Options(statistics=False, memory="local", registers=64),
+    Options(every=16),
+    Options(every=16, memory="local"),
+    Options(every=16, registers=64),
+    Options(every=1),
+)
+
+
+def variants(settings) -> None:
+    """Where marks stand, registers, and how many warps count in histograms: WHAM."""
+    for cores, load in settings:
+        for options in VARIANTS:
+            shown = {"cores": cores, "load": load, **options._asdict()}
+            try:
+                print({**shown, **timed("wham", cores, load, options)}, flush=True)
+            except Exception:  # noqa: BLE001 - the next may do
+                print(f"FAILED: {shown}", traceback.format_exc()[-600:], flush=True)
 
 
 if __name__ == "__main__":
     if "variants" in sys.argv[1:]:
-        variants()
+        variants(((64, 0.25), (16, 0.7), (1024, 0.25)))
     else:
         run()

@@ -30,10 +30,10 @@ from support import random_jobs as gen
 
 assert simulated(), "set NUMBA_ENABLE_CUDASIM=1"
 MODES = {
-    "local, by table": {"rows": 2000, "options": Options(rule_on_device=True)},
-    "device memory, by table": {"rows": 2000, "options": Options(local=False, rule_on_device=True)},
-    "local, by rule": {"rows": 1, "options": Options(rule_on_device=True)},
-    "device memory, by rule": {"rows": 1, "options": Options(local=False, rule_on_device=True)},
+    "shared, by table": {"rows": 2000, "options": Options(rule_on_device=True)},
+    "device memory, by table": {"rows": 2000, "options": Options(memory="device", rule_on_device=True)},
+    "local, by rule": {"rows": 1, "options": Options(memory="local", rule_on_device=True)},
+    "device memory, by rule": {"rows": 1, "options": Options(memory="device", rule_on_device=True)},
 }
 
 
@@ -64,7 +64,7 @@ def test_class_rules_job_by_job(name, mode):
 def test_mixed_speedups_job_by_job(name):
     """Rules that search for a price agree too, from the table and on the device."""
     for seed in range(3):
-        for mode in ("local, by table", "device memory, by rule"):
+        for mode in ("shared, by table", "device memory, by rule"):
             agree(
                 name, *gen.instance(seed, 40, kinds=("power", "amdahl", "usl"), most_cores=12), **MODES[mode]
             )

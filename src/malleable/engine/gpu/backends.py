@@ -19,7 +19,7 @@ from malleable.engine.gpu.layout import COUNTERS, JOB, PRESENT, STATUS, WHOLE
 from malleable.engine.rule_interface import DONE
 
 THREADS = 128
-"""Threads per block."""
+"""Threads per block of the small kernels."""
 PER_MULTIPROCESSOR = 1024
 """Replications per multiprocessor of a device."""
 
@@ -88,8 +88,8 @@ class Device:
         return array.copy_to_host()
 
     def launch(self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...]) -> None:
-        blocks = -(-threads // THREADS)
-        device_kernel(made_for)[blocks, min(THREADS, threads)](*arguments)
+        each = made_for.threads
+        device_kernel(made_for)[-(-threads // each), each](*arguments)
 
     def columns(self, array: Any, columns: Any) -> Any:
         flat = array.reshape(-1, array.shape[-1])

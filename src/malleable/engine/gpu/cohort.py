@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from malleable.engine.gpu import layout as L  # noqa: N812 - L.NOW reads like a row's name
-from malleable.engine.gpu.backends import Backend
-from malleable.engine.gpu.kernels import Specialisation
+from malleable.engine.gpu.backends import THREADS, Backend
+from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED, Specialisation
 from malleable.engine.gpu.queues import COLUMNS
 from malleable.engine.gpu.reductions import NEVER
 from malleable.engine.gpu.setting import Setting
 from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, SHARE
 
+MOST_SHARED = 48 << 10
+"""Bytes of memory that a block may share."""
+FEWEST_THREADS = 32
+"""Threads per block at least."""
 MOST_LOCAL = 1 << 15
 """Bytes of local memory per thread up to which marks are kept there."""
 FIRST_QUEUE = 16
@@ -34,7 +38,12 @@ class Options(NamedTuple):
     logged: bool = False
     rule_on_device: bool = False
     """Whether the rule is asked beyond the table; else the table is enlarged."""
-    local: bool = True
+    memory: str = SHARED
+    """Where marks stand during a launch, if there is room."""
+    registers: int | None = None
+    """Registers per thread at most."""
+    every: int = 1
+    """Which of the warps count in histograms: one in so many."""
 
 
 class HostState(NamedTuple):
@@ -100,8 +109,6 @@ class Cohort:
         upload = one.backend.upload
         for name in ("reals", "whole", "sums"):
             made.arrays[name] = upload(getattr(state, name))
-        if made.local:
-            made.arrays["slots"] = upload(made.first_slots())
         for name in ("marks", "born", "sizes", "names"):
             shape = made.shapes()[name]
             old = getattr(state, name)
@@ -123,11 +130,24 @@ class Cohort:
         )
 
     @property
-    def local(self) -> bool:
-        """Whether marks are moved to local memory during a launch."""
-        bytes_each = 36 if self.named else 28 if self.options.statistics else 8
-        fits = self.setting.classes * self.room * bytes_each <= MOST_LOCAL
-        return self.backend.local and self.options.local and fits
+    def memory(self) -> str:
+        """Where marks stand during a launch: where it is fastest, if they fit."""
+        if not self.backend.local:
+            return DEVICE
+        places = self.setting.classes * self.room
+        marks = 12 if self.options.statistics else 8
+        if self.options.memory == SHARED and places * marks <= MOST_SHARED // FEWEST_THREADS:
+            return SHARED
+        data = 24 if self.named else 16 if self.options.statistics else 0
+        return LOCAL if self.options.memory != DEVICE and places * (marks + data) <= MOST_LOCAL else DEVICE
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        if self.memory != SHARED:
+            return THREADS
+        each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
+        return 64 if 64 * each <= MOST_SHARED else FEWEST_THREADS
 
     @property
     def queues(self) -> int:
@@ -149,7 +169,7 @@ class Cohort:
 
     def first_slots(self) -> Any:
         """Every place with the slot of its number."""
-        if self.local or not self.options.statistics:
+        if self.memory != DEVICE or not self.options.statistics:
             return np.zeros((1, self.count), dtype=np.int32)
         one = np.tile(np.arange(self.room, dtype=np.int32), self.setting.classes)
         return np.repeat(one[:, None], self.count, axis=1)
@@ -177,7 +197,9 @@ class Cohort:
             logged=self.options.logged,
             exponential_only=setting.source == L.POISSON and setting.laws.exponential,
             rule=setting.program.rule if self.options.rule_on_device else None,
-            local=self.local,
+            memory=self.memory,
+            threads=self.threads,
+            registers=self.options.registers,
         )
 
     def advance(self, last: int, *, drain: bool = False) -> None:
@@ -191,7 +213,8 @@ class Cohort:
                 a["numbers"], c["costs"], c["bounds"], c["kinds"], c["laws"], c["speeds"], c["limits"],
                 c["strides"], c["fixed"], c["slots_of"], c["encoded"], a["rule_tables"], c["given_times"],
                 c["given_classes"], c["given_sizes"], a["reals"], a["whole"], a["marks"], a["slots"],
-                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], c["log"],
+                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], self.options.every,
+                c["log"],
             ),
         )  # fmt: skip
 
@@ -207,7 +230,7 @@ class Cohort:
         for name in ("marks", "born", "sizes", "names"):
             rows = got[name].shape[0]
             stored[name] = got[name].reshape(m, self.room, -1) if rows > 1 else np.zeros((m, 0, len(columns)))
-        if not self.local and self.options.statistics:
+        if self.memory == DEVICE and self.options.statistics:
             slots = got["slots"].reshape(m, self.room, -1).astype(np.int64)
             for name in ("born", "sizes", "names"):
                 if stored[name].size:

@@ -6,7 +6,6 @@ obeyed the first entry is minus the status that says why; it matters only if a r
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,8 @@ from malleable.engine.speedup_table import speed
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
+STEPS = 40
+"""Steps towards the numbers of jobs that are expected."""
 MOST_ROWS = 1_000_000
 """A rule that searches for a price fills so many in some seconds."""
 
@@ -93,7 +94,7 @@ def fill(
 
 def likely_counts(present: FloatArray, cores: float, discipline: int, rows: float) -> Any:
     """How many jobs of each class the table reaches to, given the numbers expected, so that it fits."""
-    wanted = present + 10.0 * np.sqrt(present) + 10.0
+    wanted = present + 10.0 * np.sqrt(present) + 12.0
     if discipline != SHARE:
         wanted = np.minimum(wanted, cores - 1.0)
     wanted = np.maximum(np.floor(wanted), 0.0)
@@ -123,7 +124,20 @@ def count_table(
     return CountTable(rows, limits, strides)
 
 
-def expected_present(loads: FloatArray, cores: float) -> FloatArray:
-    """Jobs of each class that may be there: as many as with one core each, which is more than are."""
-    total = float(loads.sum())
-    return loads * min(1.0, math.inf if total <= 0.0 else cores / total)
+def expected_present(
+    program: ClassProgram, loads: FloatArray, cores: float, encoded: FloatArray
+) -> FloatArray:
+    """Jobs of each class that may be there: as many as keep up with the arrivals at the rule's widths.
+
+    A class of load ρ_i holds ρ_i/s_i(k_i) jobs on average, if k_i are the widths at these numbers: a fixed
+    point, as in the mean field. With one core each there are ρ_i, or as many as there are cores.
+    """
+    crowd = loads * min(1.0, cores / max(float(loads.sum()), 1e-300))
+    rule, table, width = compiled(program.rule, CLASS_RULE), program.table.copy(), np.zeros(len(loads))
+    counts = crowd.copy()
+    with np.errstate(all="ignore"):
+        for _ in range(STEPS):
+            rule(counts, float(cores), table, width)
+            speeds = np.array([speed(encoded, i, float(k)) for i, k in enumerate(width)])
+            counts = 0.5 * counts + 0.5 * loads / speeds
+    return np.where(np.isfinite(counts) & (counts < crowd), counts, crowd)

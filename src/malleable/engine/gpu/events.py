@@ -242,6 +242,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     queue: Any,
     sums: Any,
     histogram: Any,
+    every: int,
     log: Any,
 ) -> None:
     """Take the jobs of replication t up to number `last` (and all departures, if `drain`).
@@ -266,6 +267,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     width = cuda.local.array(M, np.float64)
 
     replication = numbers[t]
+    counts = (t >> 5) % every == 0
+    copy = (t >> 5) // every % histogram.shape[0]
     now = reals[NOW, t]
     next_time = reals[NEXT_TIME, t]
     next_size = reals[NEXT_SIZE, t]
@@ -401,11 +404,10 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 counted[c + WORK] += work
                 counted[c + RESPONSE] += response
                 counted[c + SLOWDOWN] += slowdown
-                copy = (t >> 5) % histogram.shape[0]
-                cuda.atomic.add(histogram, (copy, 2 * BINS * who + histogram_bin(response)), np.uint32(1))
-                cuda.atomic.add(
-                    histogram, (copy, 2 * BINS * who + BINS + histogram_bin(slowdown)), np.uint32(1)
-                )
+                if counts:
+                    first = 2 * BINS * who
+                    cuda.atomic.add(histogram, (copy, first + histogram_bin(response)), np.uint32(1))
+                    cuda.atomic.add(histogram, (copy, first + BINS + histogram_bin(slowdown)), np.uint32(1))
                 if LOGGED:
                     log[t, int(names[slot])] = now
             store(count, who, chosen_count(count, who) - 1)

@@ -22,6 +22,10 @@ DATA = 8
 """Data of jobs in local memory; 1 where no statistics are kept."""
 NUMBERS = 1
 """Numbers of jobs in local memory; 1 where arrival times stand for them."""
+THREADS = 128
+"""Threads per block."""
+SHARED, LOCAL, DEVICE = "shared", "local", "device"
+"""Where marks stand: in the memory that a block shares, a thread's local memory, or the device's."""
 
 
 class Specialisation(NamedTuple):
@@ -37,8 +41,12 @@ class Specialisation(NamedTuple):
     exponential_only: bool
     rule: Any
     """The rule as a plain function, where it runs on the device; None where the table says it all."""
-    local: bool
-    """Whether marks stand in local memory during a launch."""
+    memory: str
+    """Where marks stand during a launch."""
+    threads: int
+    """Threads per block, which share memory."""
+    registers: int | None = None
+    """Registers per thread at most."""
 
     def constants(self) -> dict[str, Any]:
         """The values of the constants of `layout` and of this module."""
@@ -57,6 +65,7 @@ class Specialisation(NamedTuple):
             "PLACES": places,
             "DATA": places if self.statistics else 1,
             "NUMBERS": places if self.named else 1,
+            "THREADS": self.threads,
         }
         return known if self.rule is None else {**known, "rule": self.rule}
 
@@ -66,7 +75,7 @@ def in_device_memory(
     kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
     Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
     Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:
-    Any, log: Any,
+    Any, every: Any, log: Any,
 ) -> None:  # fmt: skip
     """A thread per replication; marks are sorted where they are."""
     t = cuda.grid(1)
@@ -76,7 +85,7 @@ def in_device_memory(
             t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
             fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
             marks[:, t], slots[:, t], born[:, t], sizes[:, t], numbered, queue,
-            sums, histogram, log,
+            sums, histogram, every, log,
         )  # fmt: skip
 
 
@@ -85,7 +94,7 @@ def in_local_memory(  # noqa: C901 - in, run, out
     kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
     Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
     Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:  # noqa: ARG001
-    Any, log: Any,
+    Any, every: Any, log: Any,
 ) -> None:  # fmt: skip
     """A thread per replication; marks stand in its local memory while it runs, and `slots` with them."""
     t = cuda.grid(1)
@@ -112,7 +121,55 @@ def in_local_memory(  # noqa: C901 - in, run, out
             t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
             fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
             my_marks, my_slots, my_born, my_sizes, numbered, queue,
-            sums, histogram, log,
+            sums, histogram, every, log,
+        )  # fmt: skip
+        for i in range(M):
+            length = whole[WHOLE + COUNTERS * i + SERVED, t]
+            for p in range(i * ROOM, i * ROOM + length):
+                marks[p, t] = my_marks[p]
+                if STATISTICS:
+                    place = i * ROOM + my_slots[p]
+                    born[p, t] = my_born[place]
+                    sizes[p, t] = my_sizes[place]
+                    if NAMED:
+                        names[p, t] = my_names[place]
+
+
+def in_shared_memory(  # noqa: C901 - in, run, out
+    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
+    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
+    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
+    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:  # noqa: ARG001
+    Any, every: Any, log: Any,
+) -> None:  # fmt: skip
+    """A thread per replication; marks stand in the memory that its block shares, in a bank of its own."""
+    t = cuda.grid(1)
+    block_marks = cuda.shared.array((PLACES, THREADS), np.float64)
+    block_slots = cuda.shared.array((DATA, THREADS), np.int32)
+    if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
+        my_marks = block_marks[:, cuda.threadIdx.x]
+        my_slots = block_slots[:, cuda.threadIdx.x]
+        my_born = cuda.local.array(DATA, np.float64)
+        my_sizes = cuda.local.array(DATA, np.float64)
+        my_names = cuda.local.array(NUMBERS, np.float64)
+        for i in range(M):
+            length = whole[WHOLE + COUNTERS * i + SERVED, t]
+            for p in range(i * ROOM, i * ROOM + length):
+                my_marks[p] = marks[p, t]
+                if STATISTICS:
+                    my_born[p] = born[p, t]
+                    my_sizes[p] = sizes[p, t]
+                if NAMED:
+                    my_names[p] = names[p, t]
+            if STATISTICS:
+                for p in range(ROOM):
+                    my_slots[i * ROOM + p] = p
+        numbered = my_names if NAMED else my_born
+        replicate(
+            t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
+            fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
+            my_marks, my_slots, my_born, my_sizes, numbered, queue,
+            sums, histogram, every, log,
         )  # fmt: skip
         for i in range(M):
             length = whole[WHOLE + COUNTERS * i + SERVED, t]
@@ -131,7 +188,7 @@ def on_processor(
     kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
     Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
     Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:
-    Any, log: Any,
+    Any, every: Any, log: Any,
 ) -> None:  # fmt: skip
     """One replication after the other."""
     for t in range(numbers.shape[0]):
@@ -141,7 +198,7 @@ def on_processor(
                 t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits,
                 strides, fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes,
                 reals, whole, marks[:, t], slots[:, t], born[:, t], sizes[:, t],
-                numbered, queue, sums, histogram, log,
+                numbered, queue, sums, histogram, every, log,
             )  # fmt: skip
 
 
@@ -180,9 +237,10 @@ def device_function(copy: Any) -> Any:
 @functools.lru_cache(maxsize=64)
 def device_kernel(made_for: Specialisation) -> Any:
     """The kernel for a device, compiled at its first launch."""
-    body = in_local_memory if made_for.local else in_device_memory
+    body = {SHARED: in_shared_memory, LOCAL: in_local_memory, DEVICE: in_device_memory}[made_for.memory]
     replaced = {} if simulated() else BUILTINS
-    return cuda.jit(specialised(body, {**made_for.constants(), **replaced}, device_function))
+    options = {} if made_for.registers is None or simulated() else {"max_registers": made_for.registers}
+    return cuda.jit(**options)(specialised(body, {**made_for.constants(), **replaced}, device_function))
 
 
 @functools.cache

@@ -26,10 +26,13 @@ UNIT = 2.0**-48
 
 
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """Four random words from a counter of four words and a key of two, all as `uint64` below 2**32."""
+    """Four random words from a counter of four words and a key of two, all as `uint64` below 2**32.
+
+    Masks before the products tell the compiler that one instruction for 32-bit factors will do.
+    """
     for _ in range(ROUNDS):
-        first = FIRST_FACTOR * c0
-        second = SECOND_FACTOR * c2
+        first = FIRST_FACTOR * (c0 & LOW)
+        second = SECOND_FACTOR * (c2 & LOW)
         c0 = (second >> HALF) ^ c1 ^ k0
         c1 = second & LOW
         c2 = (first >> HALF) ^ c3 ^ k1

@@ -38,6 +38,8 @@ LEAST_JOBS = 4096
 """Jobs per replication at least, unless the caller knows better."""
 COPIES = 64
 """Copies of the histograms, so that few threads count in the same place."""
+MANY, EVERY = 4096, 16
+"""From so many replications on, one warp in sixteen counts in the histograms."""
 LONGEST_QUEUE = 512
 """Room for jobs that wait at first, at most."""
 MORE_ROWS = 1.5
@@ -85,7 +87,7 @@ class GpuRun:
         each = -(-jobs // self.replications)
         self._stride = max(1, each // RECORDS)
         self._cuts = [max(1, int(share * each / self._stride)) for share in SEGMENTS]
-        chosen = options or Options(rule_on_device=self.setting.cut)
+        chosen = options or Options(rule_on_device=self.setting.cut, every=_every(self.replications))
         copies = min(COPIES, -(-self.replications // 32)) if chosen.statistics else 1
         self._common = common_arrays(self.setting, self.backend, int(key or 0) & KEY_BITS, copies)
         self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))
@@ -269,6 +271,11 @@ def _replications(jobs: int, least: int, capacity: int) -> int:
     """As many as fill the device, unless the run is too short for so many."""
     wanted = max(1, min(capacity, jobs // least))
     return wanted - wanted % GROUPS if wanted >= GROUPS else wanted
+
+
+def _every(replications: int) -> int:
+    """Which warps count in histograms: all, unless there are so many that some will do for percentiles."""
+    return EVERY if replications >= MANY else 1
 
 
 def _queue_room(load: float) -> int:

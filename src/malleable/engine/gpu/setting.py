@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 
+RARE = 24.0
+"""Minus the logarithm of a probability that is negligible."""
+
+
 @dataclass(frozen=True, eq=False)
 class Setting:
     """A policy on a workload and cores, ready for a device."""
@@ -56,11 +60,15 @@ class Setting:
     @property
     def room(self) -> int:
         """Jobs of a class that may be served at a time, nearly always."""
-        most = float(np.max(self.expected + 10.0 * np.sqrt(self.expected) + 10.0))
+        most = float(np.max(self.expected + 8.0 * np.sqrt(self.expected) + 6.0))
         if self.program.discipline == POOLS:
             most = float(max(self.program.slots))
         elif self.program.discipline != SHARE:
             most = min(most, self.cores)
+        else:
+            # Nobody waits, so as many are served as are there: beyond n that is geometric in the load.
+            load = min(max(self.workload.load(self.cores), 0.01), 0.99)
+            most = max(most, -RARE / math.log(load))
         return rounded_up(int(most) + 1)
 
 
@@ -78,7 +86,8 @@ def make_setting(
     poisson = all(c.arrivals.kind == "poisson" for c in workload.classes)
     source = GIVEN if given else POISSON if poisson else RENEWAL
     laws, bounds, kinds = _laws(workload, source)
-    expected = expected_present(np.asarray(workload.loads, dtype=float), float(cores))
+    loads = np.asarray(workload.loads, dtype=float)
+    expected = expected_present(program, loads, float(cores), encoded)
     m = len(workload.classes)
     limits = np.zeros(m, dtype=np.int64)
     fixed, cut = np.zeros(3 * m), False
