@@ -13,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+DROPPED = "row_stack"
+
 
 def prepare() -> list[str]:
     """Make the tree importable; returns what had to be replaced."""
@@ -23,9 +25,9 @@ def prepare() -> list[str]:
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     os.environ.setdefault("XDG_CACHE_HOME", "/tmp/malleable-cache")
-    if not hasattr(np, "row_stack"):
-        np.vstack = np.vstack
-        replaced.append("numpy.row_stack")
+    if not hasattr(np, DROPPED):
+        setattr(np, DROPPED, np.vstack)
+        replaced.append(f"numpy.{DROPPED}")
     if importlib.util.find_spec("annotated_types") is None:
         sys.modules["annotated_types"] = _bounds()
         replaced.append("annotated_types")

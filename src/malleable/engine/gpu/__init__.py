@@ -6,6 +6,7 @@ same functions run in numba's CUDA simulator, compiled for a processor, and on a
 
 import numpy as np
 
-if not hasattr(np, "row_stack"):
-    # NumPy 2.5 dropped an alias that numba-cuda up to 0.30 imports.
-    np.vstack = np.vstack
+DROPPED = "row_stack"
+"""NumPy 2.5 dropped this alias of `vstack`, which numba-cuda up to 0.30 imports."""
+if not hasattr(np, DROPPED):
+    setattr(np, DROPPED, np.vstack)

@@ -20,8 +20,8 @@ from malleable.engine.rule_interface import DONE
 
 THREADS = 128
 """Threads per block of the small kernels."""
-PER_MULTIPROCESSOR = 1024
-"""Replications per multiprocessor of a device."""
+MOST_THREADS, REGISTERS, RESERVED = 2048, 65536, 1024
+"""Threads and registers of a multiprocessor, and bytes of shared memory that a block needs besides."""
 
 
 class Backend(Protocol):
@@ -62,9 +62,8 @@ class Backend(Protocol):
         """Leave some replications alone from now on."""
         ...
 
-    @property
-    def capacity(self) -> int:
-        """Replications that fill it."""
+    def capacity(self, threads: int, shared: int, registers: int) -> int:
+        """Replications that fill it: with so many threads and bytes per block, and registers per thread."""
         ...
 
     @property
@@ -114,9 +113,13 @@ class Device:
     def _start(kernel: Any, threads: int, *arguments: Any) -> None:
         plain_kernel(kernel)[-(-threads // THREADS), min(THREADS, threads)](*arguments)
 
-    @property
-    def capacity(self) -> int:
-        return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * PER_MULTIPROCESSOR
+    def capacity(self, threads: int, shared: int, registers: int) -> int:
+        device = cuda.get_current_device()
+        memory = int(getattr(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 100 << 10))
+        blocks = min(MOST_THREADS // threads, REGISTERS // (threads * registers))
+        if shared:
+            blocks = min(blocks, memory // (shared + RESERVED))
+        return int(device.MULTIPROCESSOR_COUNT) * max(blocks, 1) * threads
 
     @property
     def name(self) -> str:
@@ -161,8 +164,7 @@ class Processor:
         sums[:, columns] = 0.0
         whole[STATUS, columns], whole[JOB, columns] = DONE, reductions.NEVER
 
-    @property
-    def capacity(self) -> int:
+    def capacity(self, threads: int, shared: int, registers: int) -> int:  # noqa: ARG002
         return 64
 
     @property
@@ -181,8 +183,7 @@ class Simulator(Processor):
     def launch(self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...]) -> None:
         device_kernel(made_for)[threads, 1](*arguments)
 
-    @property
-    def capacity(self) -> int:
+    def capacity(self, threads: int, shared: int, registers: int) -> int:  # noqa: ARG002
         return 4
 
     @property

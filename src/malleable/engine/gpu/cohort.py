@@ -23,6 +23,8 @@ MOST_SHARED = 48 << 10
 """Bytes of memory that a block may share."""
 FEWEST_THREADS = 32
 """Threads per block at least."""
+USUAL_REGISTERS = 112
+"""Registers that a thread takes, about."""
 MOST_LOCAL = 1 << 15
 """Bytes of local memory per thread up to which marks are kept there."""
 FIRST_QUEUE = 16
@@ -148,6 +150,13 @@ class Cohort:
             return THREADS
         each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
         return 64 if 64 * each <= MOST_SHARED else FEWEST_THREADS
+
+    @property
+    def capacity(self) -> int:
+        """Replications that fill the device, so that all of them run at once."""
+        each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
+        shared = self.threads * each if self.memory == SHARED else 0
+        return self.backend.capacity(self.threads, shared, self.options.registers or USUAL_REGISTERS)
 
     @property
     def queues(self) -> int:

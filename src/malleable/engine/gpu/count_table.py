@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, RuleAddress, compiled, on_copies
+from malleable.engine.gpu.layout import table_row
 from malleable.engine.rule_interface import (
     NEGATIVE,
     NOT_A_NUMBER,
@@ -43,13 +44,14 @@ def signature(rule: Any) -> Any:
     from numba import float64, int64, void  # noqa: PLC0415 - as in `class_kernel`
 
     f1 = float64[::1]
-    return void(rule, float64, int64, f1, f1, int64[::1], f1, f1, f1)
+    return void(rule, float64, int64, int64, f1, f1, int64[::1], f1, f1, f1)
 
 
 def fill(
     rule: Any,
     n: float,
     sharing: int,
+    size: int,
     table: Any,
     encoded: Any,
     limits: Any,
@@ -59,7 +61,6 @@ def fill(
 ) -> None:
     """Ask the rule about every state that it may be asked about."""
     m = len(limits)
-    size = 2 * m + 1
     for state in range(len(rows) // size):
         rest = state
         jobs = 0.0
@@ -108,12 +109,22 @@ def count_table(
 ) -> CountTable:
     """The table of a rule up to the limits."""
     m = len(limits)
-    rows = np.zeros(int(np.prod(limits + 1)) * (2 * m + 1))
+    rows = np.zeros(int(np.prod(limits + 1)) * table_row(m))
     asked, width = np.zeros(m), np.zeros(m)
     sharing = int(program.discipline == SHARE)
-    arguments = (float(cores), sharing, program.table.copy(), encoded, limits, asked, width, rows)
+    arguments = (
+        float(cores),
+        sharing,
+        table_row(m),
+        program.table.copy(),
+        encoded,
+        limits,
+        asked,
+        width,
+        rows,
+    )
     # With none of its jobs there, a class has no speed.
-    rows.reshape(-1, 2 * m + 1)[:, 1 + m :] = np.inf
+    rows.reshape(-1, table_row(m))[:, 1 + m : 1 + 2 * m] = np.inf
     with np.errstate(all="ignore"):
         if interpreted:
             fill(on_copies(program.rule), *arguments)

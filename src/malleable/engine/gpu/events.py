@@ -51,6 +51,7 @@ from malleable.engine.gpu.layout import (
     SOURCE,
     STATISTICS,
     STATUS,
+    TABLE_ROW,
     USED_AREA,
     WAITING,
     WHOLE,
@@ -178,7 +179,7 @@ def store(values: Any, i: int, value: Any) -> None:
 
 def tabulated(speeds: Any, row: int, s: Any, inverse: Any) -> float:
     """Read the speeds of a state from the table; the cores in use, or minus a status."""
-    start = row * (2 * M + 1)
+    start = row * TABLE_ROW
     for i in range(M):
         s[i] = speeds[start + 1 + i]
         inverse[i] = speeds[start + 1 + M + i]
@@ -262,6 +263,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     following = cuda.local.array(M, np.float64)
     following_size = cuda.local.array(M, np.float64)
     drawn = cuda.local.array(M, np.int64)
+    gone = cuda.local.array(M, np.int32)
+    area = cuda.local.array(M, np.float64)
     counted = cuda.local.array(COUNTED, np.float64)
     asked = cuda.local.array(M, np.float64)
     width = cuda.local.array(M, np.float64)
@@ -294,6 +297,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             following[i] = reals[REALS + M + i, t]
             following_size[i] = reals[REALS + 2 * M + i, t]
             drawn[i] = whole[first + DRAWN, t]
+        gone[i] = 0
+        area[i] = 0.0
         for k in range(CLASS_SUMS):
             counted[CLASS_SUMS * i + k] = 0.0
         counted[CLASS_SUMS * i + ARRIVALS] = -np.float64(count[i])
@@ -394,8 +399,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             store(V, who, chosen(top, who))
             store(served, who, length)
             c = CLASS_SUMS * who
-            counted[c + DEPARTURES] += 1.0
-            counted[c + AREA] += now - started
+            for i in range(M):
+                gone[i] += 1 if i == who else 0
+                area[i] += now - started if i == who else 0.0
             if STATISTICS:
                 slot = front + slots[front + length]
                 work = sizes[slot]
@@ -460,7 +466,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             size = left
             name = np.float64(job) if NAMED else now
             job += 1
-            counted[CLASS_SUMS * j + AREA] -= now - started
+            for i in range(M):
+                area[i] -= now - started if i == j else 0.0
             store(count, j, chosen_count(count, j) + 1)
             present += 1
             row += chosen_count(stride, j)
@@ -567,7 +574,8 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     for i in range(M):
         first = WHOLE + COUNTERS * i
         c = CLASS_SUMS * i
-        counted[c + AREA] += np.float64(count[i]) * duration
+        counted[c + DEPARTURES] = np.float64(gone[i])
+        counted[c + AREA] = area[i] + np.float64(count[i]) * duration
         counted[c + ARRIVALS] += np.float64(count[i]) + counted[c + DEPARTURES]
         for k in range(CLASS_SUMS):
             sums[c + k, t] += counted[c + k]

@@ -54,6 +54,7 @@ class Specialisation(NamedTuple):
         known: dict[str, Any] = {
             "M": self.classes,
             "COUNTED": L.CLASS_SUMS * self.classes,
+            "TABLE_ROW": L.table_row(self.classes),
             "ROOM": self.room,
             "DISCIPLINE": self.discipline,
             "SOURCE": self.source,

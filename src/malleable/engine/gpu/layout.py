@@ -29,6 +29,8 @@ M = 1
 """Classes."""
 COUNTED = CLASS_SUMS
 """Sums of all classes; the sizes of local arrays must be constants, not products of them."""
+TABLE_ROW = 4
+"""Numbers in a row of the table over class counts."""
 ROOM = 8
 """Jobs of a class that can be served."""
 DISCIPLINE = 1
@@ -43,6 +45,12 @@ EXPONENTIAL_ONLY = False
 """Whether all times are exponential."""
 RULE_ON_DEVICE = False
 """Whether states beyond the table are decided by the rule."""
+
+
+def table_row(classes: int) -> int:
+    """Cores in use, and speed and inverse of each class; whole sectors of 32 bytes, to be read with few."""
+    return -(-(2 * classes + 1) // 4) * 4
+
 
 OUTSIDE = 9
 """Status of a replication whose state is not in the table, where the rule does not run on the device."""

@@ -82,12 +82,15 @@ class GpuRun:
         self.backend = default_backend() if backend is None else backend
         self.setting = make_setting(workload, cores, program, rows=rows)
         self._rows_allowed = rows
-        self.replications = replications or _replications(jobs, least_jobs, self.backend.capacity)
+        chosen = options or Options(rule_on_device=self.setting.cut)
+        empty = Cohort(self.setting, self.backend, chosen, {}, self.setting.room, FIRST_QUEUE, 0, {})
+        self.replications = replications or _replications(jobs, least_jobs, empty.capacity)
         self.groups = min(GROUPS, self.replications)
         each = -(-jobs // self.replications)
         self._stride = max(1, each // RECORDS)
         self._cuts = [max(1, int(share * each / self._stride)) for share in SEGMENTS]
-        chosen = options or Options(rule_on_device=self.setting.cut, every=_every(self.replications))
+        if options is None:
+            chosen = chosen._replace(every=_every(self.replications))
         copies = min(COPIES, -(-self.replications // 32)) if chosen.statistics else 1
         self._common = common_arrays(self.setting, self.backend, int(key or 0) & KEY_BITS, copies)
         self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))

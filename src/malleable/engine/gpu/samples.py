@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,11 @@ def on_processor(laws: Any, key: int, out: Any) -> None:
         out[at] = one_draw(laws, at, key)
 
 
+@functools.cache
+def _kernel() -> Any:
+    return cuda.jit(specialised(on_device, BUILTINS, device_function))
+
+
 def sampled(laws: FloatArray, size: int, seed: int = 0, *, processor: bool = False) -> FloatArray:
     """Draws of the first of the encoded laws."""
     if processor or simulated():
@@ -43,6 +49,5 @@ def sampled(laws: FloatArray, size: int, seed: int = 0, *, processor: bool = Fal
         njit(error_model="numpy")(specialised(on_processor, {}, njit(error_model="numpy")))(laws, seed, found)
         return found
     out = cuda.device_array(size, np.float64)
-    kernel = cuda.jit(specialised(on_device, BUILTINS, device_function))
-    kernel[-(-size // 256), 256](cuda.to_device(laws), seed, out)
+    _kernel()[-(-size // 256), 256](cuda.to_device(laws), seed, out)
     return np.asarray(out.copy_to_host())
