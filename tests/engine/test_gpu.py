@@ -20,6 +20,7 @@ from malleable.engine.gpu.laws import components, encode_laws, variate
 from malleable.engine.gpu.philox import draws, philox
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import paper_workload
+from malleable.paper import simulation_cells
 from malleable.simulation.engine_choice import EngineWarning, with_engine
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task
@@ -177,3 +178,16 @@ def test_without_a_gpu_one_line_and_a_hint(monkeypatch):
         malleable.simulate("paper", 16, load=0.25, engine="abacus")
     one = tasks("wham")[0]
     assert with_engine([replace(one, engine="mine.py:Engine")])[0].engine == "mine.py:Engine"
+
+
+def test_the_papers_cells_run_on_the_engine_named(monkeypatch):
+    """Workers learn of the engine from the environment, which is as before afterwards; names are checked."""
+    monkeypatch.delenv(simulation_cells.ENGINE_VARIABLE, raising=False)
+    with simulation_cells.simulated_by("auto"):
+        assert os.environ[simulation_cells.ENGINE_VARIABLE] == "auto"
+        with simulation_cells.simulated_by("cpu"):
+            assert os.environ[simulation_cells.ENGINE_VARIABLE] == "cpu"
+        assert os.environ[simulation_cells.ENGINE_VARIABLE] == "auto"
+    assert simulation_cells.ENGINE_VARIABLE not in os.environ
+    with pytest.raises(ParameterError, match="there is no engine"), simulation_cells.simulated_by("abacus"):
+        pass
