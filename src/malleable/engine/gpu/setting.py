@@ -60,7 +60,7 @@ class Setting:
     @property
     def room(self) -> int:
         """Jobs of a class that may be served at a time, nearly always."""
-        most = float(np.max(self.expected + 8.0 * np.sqrt(self.expected) + 6.0))
+        most = float(np.max(self.expected + 10.0 * np.sqrt(self.expected) + 12.0))
         if self.program.discipline == POOLS:
             most = float(max(self.program.slots))
         elif self.program.discipline != SHARE:
