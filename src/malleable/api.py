@@ -142,6 +142,7 @@ def simulate(
     allow_unstable: bool = False,
     sizes: str = "known",
     capacity: Capacity | str | Mapping[str, Any] | None = None,
+    engine: str = "cpu",
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     workers: int | None = None,
@@ -154,6 +155,8 @@ def simulate(
 
     With `sizes="unknown"` a policy is told what is left of a job on average, given the work done; `capacity`
     says how many of the cores there are over time.
+
+    `engine` is cpu, gpu, or auto: the GPU where there is one and the run is long enough.
     """
     from malleable import simulation  # noqa: PLC0415 - ditto
 
@@ -161,7 +164,7 @@ def simulate(
         read_workload(workload), cores, policy,
         load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
         confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
-        sizes=sizes, capacity=capacity, executor=executor, progress=progress, workers=workers,
+        sizes=sizes, capacity=capacity, engine=engine, executor=executor, progress=progress, workers=workers,
     )  # fmt: skip
 
 
@@ -297,20 +300,23 @@ def reproduce(
     only: Iterable[str] | None = None,
     progress: Callable[[Report], None] | None = None,
     workers: int | None = None,
+    engine: str = "cpu",
 ) -> Reproduction:
     """The paper's evaluation, computed anew into the folder `out`: figures, tables, verdicts and a page.
 
     `effort` is quick, normal or full; `only` names experiments to restrict it to. What is there and still
-    true is left as it is. The work is spread over `workers` processes, one per processor by default.
+    true is left as it is. The work is spread over `workers` processes, one per processor by default;
+    `engine` is that of `simulate`.
     """
-    from malleable.paper import contracts  # noqa: PLC0415 - ditto
+    from malleable.paper import contracts, simulation_cells  # noqa: PLC0415 - ditto
     from malleable.paper import reproduce as paper  # noqa: PLC0415 - ditto
 
     if isinstance(effort, str) and effort not in contracts.EFFORTS:
         hint = did_you_mean(effort, contracts.EFFORTS)
         raise ParameterError(f"there is no effort {effort!r}", hint)
     chosen = contracts.EFFORTS[effort] if isinstance(effort, str) else effort
-    return paper.reproduce(out, chosen, only, progress, workers)
+    with simulation_cells.simulated_by(engine):
+        return paper.reproduce(out, chosen, only, progress, workers)
 
 
 def listing(family: str) -> list[dict[str, Any]]:

@@ -56,8 +56,9 @@ def test_the_engine_is_chosen_by_name(monkeypatch):
     """Another engine takes one entry; a name that is none is an error that offers those that there are."""
     started = []
 
-    def noted(*args, **options):
+    def noted(*args, least_jobs, **options):
         started.append(args[1])
+        assert least_jobs > 0
         return Run(*args, **options)
 
     monkeypatch.setattr(engines, "ENGINES", {**engines.ENGINES, "gpu": noted})

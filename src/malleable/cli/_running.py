@@ -60,6 +60,14 @@ SizesOption = Annotated[
         help="Whether policies know sizes, or only their law and the work done.",
     ),
 ]
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="auto|cpu|gpu",
+        help="What simulates; auto is the GPU where there is one and the run is long enough.",
+    ),
+]
 WorkersOption = Annotated[
     str | None,
     typer.Option("--workers", metavar="K", help="Processes to use at most; one per processor otherwise."),
@@ -83,6 +91,7 @@ def settings(
     widths: bool,
     sizes: str,
     capacity: str | None,
+    engine: str,
 ) -> dict[str, Any]:
     """The options of a run, read; the library checks them."""
     return {
@@ -97,6 +106,7 @@ def settings(
         "widths": widths,
         "sizes": sizes,
         "capacity": capacity,
+        "engine": engine,
     }
 
 

@@ -8,6 +8,7 @@ import typer
 
 from malleable.cli._running import (
     ConfidenceOption,
+    EngineOption,
     InterpretedOption,
     JobsOption,
     PrecisionOption,
@@ -74,6 +75,7 @@ def command(
     widths: WidthsOption = False,
     sizes: SizesOption = "known",
     capacity: CapacityOption = None,
+    engine: EngineOption = "auto",
     workers: WorkersOption = None,
     ray: RayOption = None,
     out: Annotated[
@@ -95,6 +97,7 @@ def command(
         widths=widths,
         sizes=sizes,
         capacity=capacity,
+        engine=engine,
     )
     from malleable import api
     from malleable.catalog import split_policies

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli import _signals
-from malleable.cli._running import REFRESH, WorkersOption, read_workers
+from malleable.cli._running import REFRESH, EngineOption, WorkersOption, read_workers
 from malleable.cli._shared import JsonOption, console, print_json, say, table
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def command(
         typer.Option("--only", metavar="NAME", help="Only this experiment; may be given several times."),
     ] = None,
     workers: WorkersOption = None,
+    engine: EngineOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce the paper: figures, tables, verdicts and a page; run again, it goes on where it was."""
@@ -47,7 +48,7 @@ def command(
     effort = "quick" if quick else "full" if full else "normal"
     try:
         with _progress() as progress:
-            found = api.reproduce(out, effort, only or None, progress, read_workers(workers))
+            found = api.reproduce(out, effort, only or None, progress, read_workers(workers), engine)
         _signals.check()
     except KeyboardInterrupt as stop:
         kept = f"{stop.kept} of {stop.total}" if hasattr(stop, "kept") and hasattr(stop, "total") else "all"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 DEFAULT_ENGINE = "cpu"
+GPU_ENGINE = "gpu"
+AUTO = "auto"
+"""Not an engine: the GPU where there is one and it pays, else the CPU."""
 
 
 class StartedRun(Protocol):
@@ -39,8 +42,18 @@ class StartedRun(Protocol):
         ...
 
 
-ENGINES: Mapping[str, Callable[..., StartedRun]] = {DEFAULT_ENGINE: Run}
-"""`cpu` runs compiled kernels, event by event, on one core."""
+def _gpu_run(*arguments: Any, **options: Any) -> StartedRun:
+    """A run on the GPU, or one line that says why not; CUDA is not touched before."""
+    from malleable.engine.gpu.availability import check  # noqa: PLC0415
+
+    check()
+    from malleable.engine.gpu.run import GpuRun  # noqa: PLC0415
+
+    return GpuRun(*arguments, **options)
+
+
+ENGINES: Mapping[str, Callable[..., StartedRun]] = {DEFAULT_ENGINE: Run, GPU_ENGINE: _gpu_run}
+"""`cpu` runs compiled kernels, event by event, on one core; `gpu` a replication in each thread of a GPU."""
 
 
 def start_run(
@@ -50,3 +63,10 @@ def start_run(
     if engine not in ENGINES:
         raise ParameterError(f"there is no engine {engine!r}", did_you_mean(engine, ENGINES))
     return ENGINES[engine](workload, cores, program, **options)
+
+
+def known_engine(engine: str) -> None:
+    """Refuse the name of no engine, before anything runs; one of a user's file is looked for later."""
+    names = (*ENGINES, AUTO)
+    if engine not in names and not engine.partition(":")[0].endswith(".py"):
+        raise ParameterError(f"there is no engine {engine!r}", did_you_mean(engine, names))

@@ -38,6 +38,17 @@ class Outcome(NamedTuple):
     events: int
     seconds: float
     interrupted: bool
+    groups: tuple[Records, ...] = ()
+    """Records of independent groups of replications, where the engine ran many at once."""
+    together: int = 1
+    """Replications of a group."""
+    device: str = ""
+    """What it ran on, unless that was a processor."""
+
+    @property
+    def runs(self) -> tuple[Records, ...]:
+        """What is independent of one another: the groups, or the run."""
+        return self.groups or (self.records,)
 
 
 class _Row(NamedTuple):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from malleable.engine.engines import known_engine
 from malleable.model import Workload, paper_workload
 from malleable.simulation import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from malleable.paper.contracts import Effort
     from malleable.results import Comparison
 
+ENGINE_VARIABLE = "MALLEABLE_PAPER_ENGINE"
+"""What simulates the cells; in the environment, since it is no part of what a cell is."""
 GROWTH_LIMIT = 8.0
 """By how much a run that was too short is lengthened at most."""
 
@@ -26,6 +31,21 @@ class Inline(Executor):
         future: Future[Any] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
+
+
+@contextmanager
+def simulated_by(engine: str) -> Iterator[None]:
+    """Have cells simulated by this engine, in all processes that are started meanwhile."""
+    known_engine(engine)
+    before = os.environ.get(ENGINE_VARIABLE)
+    os.environ[ENGINE_VARIABLE] = engine
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[ENGINE_VARIABLE]
+        else:
+            os.environ[ENGINE_VARIABLE] = before
 
 
 def described(workload: str | Mapping[str, Any], cores: float, load: float | None) -> Workload:
@@ -64,7 +84,7 @@ def compared(
     while True:
         found = compare(
             made, cores, list(policies), jobs=jobs, seed=seed, widths=widths, allow_unstable=allow_unstable,
-            executor=Inline(),
+            engine=os.environ.get(ENGINE_VARIABLE, "cpu"), executor=Inline(),
         )  # fmt: skip
         worst = max(result.cost.relative_half_width for result in found.results)
         if precision is None or most_jobs is None or worst <= precision or jobs >= most_jobs:

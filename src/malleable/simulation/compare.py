@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from malleable.catalog import split_policies
 from malleable.contracts import Policy
 from malleable.errors import ParameterError, did_you_mean
-from malleable.execution.tasks import spread
 from malleable.results import Comparison
-from malleable.simulation.run_task import run_task, task_result, usable
+from malleable.simulation.carry_out import carry_out
+from malleable.simulation.engine_choice import with_engine
+from malleable.simulation.run_task import task_result, usable
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
 
@@ -45,8 +46,9 @@ def compare(
         raise ParameterError(
             f"the baseline {baseline!r} is not one of the policies", did_you_mean(baseline, labels)
         )
+    tasks = with_engine(tasks)
     runs = [one for task in tasks for one in replicated(task)]
-    outcomes = iter(spread(run_task, runs, executor, progress, workers))
+    outcomes = iter(carry_out(runs, executor, progress, workers))
     results = []
     for task in tasks:
         mine = list(islice(outcomes, common.replications))

@@ -7,10 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from malleable.engine.enforcement import blame_policy
+from malleable.engine.engines import GPU_ENGINE
 from malleable.results import Result, Status, summarise
+from malleable.results.versions import installed_versions
 from malleable.simulation.engine_choice import start_run
 from malleable.simulation.program import program
 from malleable.statistics import reached
+from malleable.statistics.run_length import FILLINGS, RELAXATIONS, relaxation_jobs
+from malleable.statistics.sampling import REPLICATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
     from malleable.simulation.task import Task
 
 FIRST_STAGE = 1 << 17
+GPU_FIRST_STAGE = 1 << 28
+"""A GPU needs so many jobs to be busy at all."""
+GPU_MOST_JOBS = 10**12
+"""Where a run on a GPU with a precision but no number of jobs gives up."""
 GROWTH = 1.5
 
 
@@ -30,9 +38,13 @@ def run_task(task: Task, progress: Callable[[int, int], None] | None = None) -> 
 
 def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
     settings = task.settings
+    on_gpu = task.engine == GPU_ENGINE
     precision, most = settings.precision, settings.most_jobs
+    if on_gpu and settings.jobs is None:
+        most = GPU_MOST_JOBS
     # A first stage that the warm-up fills would have nothing to say.
-    aim = most if precision is None else min(most, max(FIRST_STAGE, 2 * (settings.warmup or 0)))
+    first = GPU_FIRST_STAGE if on_gpu else FIRST_STAGE
+    aim = most if precision is None else min(most, max(first, 2 * (settings.warmup or 0)))
     run = start_run(
         task.engine,
         task.workload,
@@ -44,6 +56,7 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
         interpreted=settings.interpreted,
         widths=settings.widths,
         **_machine_options(task),
+        **({"least_jobs": _least_jobs(task, aim)} if on_gpu else {}),
     )
     while True:
         run.extend(aim, None if progress is None else partial(_told, progress, aim))
@@ -66,6 +79,13 @@ def _machine_options(task: Task) -> dict[str, Any]:
     return {"sizes_known": settings.sizes == "known", "changes": changes}
 
 
+def _least_jobs(task: Task, aim: int) -> int:
+    """How long each of many replications must be, so that little of it is lost to the warm-up."""
+    needed = RELAXATIONS * relaxation_jobs(task.workload, task.cores) + FILLINGS * task.workload.total_load
+    shortest = min(needed, aim / REPLICATIONS)
+    return math.ceil(max(shortest, 4 * (task.settings.warmup or 0), 1))
+
+
 def _told(progress: Callable[[int, int], None], aim: int, done: int) -> None:
     progress(done, aim)
 
@@ -83,13 +103,13 @@ def task_result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
     done = {settings.seed + r: outcome for r, outcome in enumerate(outcomes) if usable(outcome, task)}
     stopped = len(done) < len(outcomes) or any(outcome.interrupted for outcome in done.values())
     return summarise(
-        [outcome.records for outcome in done.values()],
+        [run for outcome in done.values() for run in outcome.runs],
         workload=task.workload,
         cores=task.cores,
         policy=task.label,
         seed=list(done),
         jobs=sum(outcome.jobs for outcome in done.values()),
-        warmup=settings.warmup,
+        warmup=_warmup(settings.warmup, list(done.values())),
         confidence=settings.confidence,
         events=sum(outcome.events for outcome in done.values()),
         seconds=sum(outcome.seconds for outcome in done.values()),
@@ -99,7 +119,19 @@ def task_result(task: Task, outcomes: Sequence[Outcome | None]) -> Result:
         blocking=task.policy.blocking,
         mean_cores=settings.mean_cores(task.cores),
         policy_notes=task.policy.notes(task.workload, task.cores),
+        versions=_versions(list(done.values())),
     )
+
+
+def _warmup(jobs: int | None, outcomes: Sequence[Outcome]) -> int | None:
+    """Jobs to leave out of every run; where a run is many replications, of all of them."""
+    return jobs if jobs is None or not outcomes else jobs * outcomes[0].together
+
+
+def _versions(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """What the numbers depend on, the device included."""
+    devices = {outcome.device for outcome in outcomes if outcome.device}
+    return {**installed_versions(), **({"device": ", ".join(sorted(devices))} if devices else {})}
 
 
 def usable(outcome: Outcome | None, task: Task) -> TypeGuard[Outcome]:

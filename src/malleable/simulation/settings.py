@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from malleable.catalog.spec import whole_number
 from malleable.contracts import Capacity
+from malleable.engine.engines import DEFAULT_ENGINE
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Settings:
     """Whether rules are told the sizes of jobs, or what is left of them on average given the work done."""
     capacity: Capacity | None = None
     """How the number of cores changes over time."""
+    engine: str = DEFAULT_ENGINE
+    """What simulates: cpu, gpu, auto (the GPU where there is one and it pays), or file.py:Name."""
 
     def __post_init__(self) -> None:
         for name, least in (("jobs", 1), ("replications", 1), ("seed", 0), ("warmup", 0)):

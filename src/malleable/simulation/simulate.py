@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from malleable.execution.tasks import spread
-from malleable.simulation.run_task import run_task, task_result, usable
+from malleable.simulation.carry_out import carry_out
+from malleable.simulation.engine_choice import with_engine
+from malleable.simulation.run_task import task_result, usable
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
 
@@ -33,8 +34,8 @@ def simulate(
     **settings: Any,
 ) -> Result:
     """Cost and response times of a policy; `malleable.simulate` says it all, `settings` are `Settings`."""
-    task = checked_task(workload, cores, policy, load, Settings(**settings))
-    outcomes = spread(run_task, replicated(task), executor, progress, workers)
+    task = with_engine([checked_task(workload, cores, policy, load, Settings(**settings))])[0]
+    outcomes = carry_out(replicated(task), executor, progress, workers)
     if not any(usable(outcome, task) for outcome in outcomes):
         raise KeyboardInterrupt
     return task_result(task, outcomes)

@@ -8,7 +8,7 @@ from typing import Any
 
 from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy, label
-from malleable.engine.engines import DEFAULT_ENGINE
+from malleable.engine.engines import DEFAULT_ENGINE, known_engine
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
 from malleable.simulation.checks import check_load, check_numbers, check_statistics
@@ -34,6 +34,7 @@ def checked_task(
     workload: Workload, cores: float, policy: Any, load: float | None, settings: Settings
 ) -> Task:
     """Check everything before anything runs."""
+    known_engine(settings.engine)
     n = checked_cores(cores)
     if n != math.floor(n):
         raise ParameterError(f"the simulator needs a whole number of cores, got {cores!r}")
@@ -51,7 +52,7 @@ def checked_task(
     name = label(policy, chosen)
     with blame_policy(chosen, name):
         program(chosen, described, n, plain=settings.plain)
-    return Task(described, n, chosen, name, settings, Drawn(settings.seed))
+    return Task(described, n, chosen, name, settings, Drawn(settings.seed), settings.engine)
 
 
 def replicated(task: Task) -> list[Task]:

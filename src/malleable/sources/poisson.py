@@ -22,6 +22,7 @@ class PoissonStream:
     """
 
     def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
+        self.seed = seeds.entropy
         gaps, coins, sizes = seeds.spawn(3)
         self._gaps, self._coins = generator(gaps), generator(coins)
         self._mean_gap = 1.0 / workload.total_rate

@@ -1,0 +1,56 @@
+"""Where things stand in the arrays of a launch, and the constants that a kernel is specialised by.
+
+All arrays of a launch have one column per replication: neighbouring threads then read neighbouring numbers.
+"""
+
+from __future__ import annotations
+
+# Rows of `reals`, before one per class for the clocks, and two for the next jobs of renewal streams.
+NOW, NEXT_TIME, NEXT_SIZE = range(3)
+REALS = 3
+# Rows of `whole`, before one per class for each of the `Counter`s below.
+JOB, NEXT_CLASS, STATUS = range(3)
+WHOLE = 3
+# What is counted for each class in `whole`: jobs present, served, waiting, the head of the queue, and jobs of
+# the class that were drawn.
+PRESENT, SERVED, WAITING, HEAD, DRAWN = range(5)
+COUNTERS = 5
+# Rows of `sums`: these for each class, then those of the whole machine.
+DEPARTURES, RESPONSE, SLOWDOWN, WORK, AREA, ARRIVALS = range(6)
+CLASS_SUMS = 6
+DURATION, USED_AREA, OVERLOAD = range(3)
+MACHINE_SUMS = 3
+
+# Sources of jobs.
+POISSON, RENEWAL, GIVEN = range(3)
+
+# Constants that a kernel is specialised by; the values here only give them a type.
+M = 1
+"""Classes."""
+COUNTED = CLASS_SUMS
+"""Sums of all classes; the sizes of local arrays must be constants, not products of them."""
+TABLE_ROW = 4
+"""Numbers in a row of the table over class counts."""
+ROOM = 8
+"""Jobs of a class that can be served."""
+DISCIPLINE = 1
+SOURCE = POISSON
+STATISTICS = True
+"""Whether response times, slowdowns and histograms are kept, and not only the numbers of jobs present."""
+NAMED = False
+"""Whether jobs have numbers, which settle ties; else their arrival times do."""
+LOGGED = False
+"""Whether the departure time of every job is written down."""
+EXPONENTIAL_ONLY = False
+"""Whether all times are exponential."""
+RULE_ON_DEVICE = False
+"""Whether states beyond the table are decided by the rule."""
+
+
+def table_row(classes: int) -> int:
+    """Cores in use, and speed and inverse of each class; whole sectors of 32 bytes, to be read with few."""
+    return -(-(2 * classes + 1) // 4) * 4
+
+
+OUTSIDE = 9
+"""Status of a replication whose state is not in the table, where the rule does not run on the device."""

@@ -1,0 +1,85 @@
+"""From sums over groups of replications to `Records`, one per group, as the CPU engine leaves them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from malleable.engine.gpu.layout import (
+    AREA,
+    ARRIVALS,
+    CLASS_SUMS,
+    DEPARTURES,
+    DURATION,
+    OVERLOAD,
+    RESPONSE,
+    SLOWDOWN,
+    USED_AREA,
+    WORK,
+)
+from malleable.engine.records import Records
+from malleable.engine.rule_interface import BINS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from malleable.engine.gpu.backends import Backend
+
+
+def group_records(
+    rows: Any, classes: int, segments: Sequence[int], histograms: Any, *, statistics: bool
+) -> tuple[Records, ...]:
+    """Records of each group from rows (records, fields, groups).
+
+    Histograms are of all groups together and stand in the first. Without statistics the area under the number
+    of jobs stands for the sum of response times, which it is but for the jobs at both ends of a record.
+    """
+    made = []
+    for group in range(rows.shape[2]):
+        mine = rows[:, :, group]
+        by_class = mine[:, : CLASS_SUMS * classes].reshape(-1, classes, CLASS_SUMS)
+        machine = mine[:, CLASS_SUMS * classes :]
+        first = group == 0
+        counts = histograms if first else np.zeros((1, classes, 2, BINS))
+        unknown = np.full(by_class.shape[:2], np.nan)
+        made.append(
+            Records(
+                departures=by_class[:, :, DEPARTURES],
+                response=by_class[:, :, RESPONSE if statistics else AREA],
+                slowdown=by_class[:, :, SLOWDOWN] if statistics else unknown,
+                arrivals=by_class[:, :, ARRIVALS],
+                work=by_class[:, :, WORK] if statistics else unknown,
+                area=by_class[:, :, AREA],
+                present=mine[:, -classes:],
+                duration=machine[:, DURATION],
+                used=machine[:, USED_AREA],
+                overload=machine[:, OVERLOAD],
+                segment=np.array(segments, dtype=float) * first,
+                response_histogram=counts[:, :, 0],
+                slowdown_histogram=counts[:, :, 1],
+                width_histogram=np.zeros((classes, BINS)),
+            )
+        )
+    return tuple(made)
+
+
+def grouped(backend: Backend, sums: Any, whole: Any, group_of: Any, groups: int) -> tuple[Any, int]:
+    """What `Backend.sum_groups` does, for replications whose groups are given; for few of them."""
+    parts, status = backend.sum_groups(sums, whole, sums.shape[1])
+    columns = (parts if isinstance(parts, np.ndarray) else backend.download(parts)).sum(axis=1)
+    found = np.zeros((len(columns), 1, groups))
+    for column, group in zip(columns.T, group_of, strict=True):
+        found[:, 0, group] += column
+    return found, status
+
+
+def pooled(groups: Sequence[Records]) -> Records:
+    """All groups as one run; histograms and segments are those of the first."""
+    summed = {
+        name: np.sum([getattr(one, name) for one in groups], axis=0)
+        for name in groups[0].arrays()
+        if name != "segment" and not name.endswith("histogram")
+    }
+    return replace(groups[0], **summed)
