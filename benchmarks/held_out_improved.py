@@ -5,7 +5,8 @@
 Two to six classes with any speedups, exponential, hyperexponential or lognormal sizes, unequal costs and
 sizes, on 3 to 64 cores at loads from 0.3 to 0.95. Both policies serve the same jobs. Where the policy stays
 with WHAM the difference is 0 by construction, so nothing is run. Intervals are simultaneous: with N
-comparisons each has confidence 1 − 0.05/N (Bonferroni). Seeds below 60 000, and 60 042, were used in the design.
+comparisons each has confidence 1 − 0.05/N (Bonferroni). Seeds below 70 000 were used in
+the design.
 """
 
 from __future__ import annotations
