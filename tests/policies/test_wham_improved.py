@@ -78,13 +78,6 @@ class TestExactGaps:
         assert of_wham == pytest.approx(wham, abs=0.05)
         assert improved <= most
 
-    @pytest.mark.slow
-    def test_four_classes(self):
-        """Four classes on 12 cores at half load: from 0.9 % to a hundredth or so."""
-        wham, improved = gaps(FOUR, 12, 0.5, limit=34)
-        assert wham == pytest.approx(0.94, abs=0.04)
-        assert improved < 0.03
-
 
 def a_table(made: Workload, cores: float) -> np.ndarray:
     return value_table(made, cores, planning.plan(made, cores).value)
