@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -14,34 +13,16 @@ from malleable.paper.cell_store import CellStore
 from malleable.paper.contracts import QUICK
 from malleable.paper.write import publish
 from support import paper_samples as samples
+from support.browser import DESK, KEPT, PATIENCE, PHONE, chromium
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DESK = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {
-    "viewport": {"width": 390, "height": 844},
-    "device_scale_factor": 2,
-    "is_mobile": True,
-    "has_touch": True,
-}
 DARK = {**DESK, "color_scheme": "dark"}
 SCREENS = {"desk": DESK, "phone": PHONE, "dark": DARK}
-PATIENCE = 120_000
-"""Milliseconds; a busy machine may need many."""
-KEPT = os.environ.get("MALLEABLE_SCREENSHOTS")
-"""A folder to keep pictures of the page in, for people to look at."""
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """A Chromium without a window."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip("there is no chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

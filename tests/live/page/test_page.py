@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import time
 from pathlib import Path
 
@@ -12,18 +10,10 @@ import pytest
 
 from malleable.live.events import Finished
 from malleable.live.page import FILES, HEADERS
+from support.browser import DESK, KEPT, PATIENCE, PHONE, chromium
 from support.live_documents import NASTY, Machine, busy_machine
 from support.page_server import TOKEN, PageServer
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DESK = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {
-    "viewport": {"width": 390, "height": 844},
-    "device_scale_factor": 2,
-    "is_mobile": True,
-    "has_touch": True,
-}
 SCREENS = {
     "desk": DESK,
     "phone": PHONE,
@@ -35,22 +25,12 @@ MACHINES = {
     "two": lambda: busy_machine(2, 8),
     "fifty": lambda: busy_machine(50, 64, ("sweep", "build", "etl", "train", "index")),
 }
-PATIENCE = 120_000
-"""Milliseconds; a busy machine may need many."""
-KEPT = os.environ.get("MALLEABLE_SCREENSHOTS")
-"""A folder to keep pictures of the page in, for people to look at."""
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """A Chromium without a window."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip("there is no chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 import pytest
 
 from malleable.live.http_client import BrokerClient
 from support.broker_server import eventually, serve_process
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 60_000
-"""Milliseconds."""
+from support.browser import PATIENCE, chromium
 
 
 @pytest.fixture
 def browser():
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip("there is no chromium on this machine")
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=path)
+    with chromium() as running:
         yield running
-        running.close()
 
 
 def test_the_page_shows_a_real_broker(browser):
