@@ -17,7 +17,7 @@ from malleable.model import builtin_workloads
 
 VERBS = (
     "allocate", "bound", "compare", "draw", "fit_sizes", "fit_speedup", "listing", "mean_field", "measure",
-    "read_jobs", "read_workload", "reproduce",
+    "play", "read_jobs", "read_workload", "reproduce",
 )  # fmt: skip
 JOBS = [{"id": "a", "class": "class-1", "remaining": 1.0}]
 TINY = {"load": 0.25, "jobs": 200, "interpreted": True}

@@ -52,7 +52,7 @@ def test_meanfield_json():
     """`meanfield` has the keys of the design, and those that say what it is about and whether to trust it."""
     document = as_json("meanfield", "paper", "--cores", "64", "--load", "0.25", "--starts", "3")
     designed = {"fixed_point", "cost", "stable", "eigenvalues", "refined", "attractor"}
-    assert set(document) == designed | {"workload", "policy", "cores", "load", "price"}
+    assert set(document) == designed | {"first_order", "workload", "policy", "cores", "load", "price"}
     assert [set(row) for row in document["fixed_point"]] == [{"name", "jobs", "cores"}] * 3
     assert set(document["refined"]) == {"coefficient", "cost", "applies", "reason", "overload"}
     assert set(document["attractor"]) == {"starts", "converged", "worst_distance", "left_domain"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
@@ -31,8 +31,8 @@ def nothing_runs():
     """Fail if a simulation is begun."""
     error = AssertionError("something ran")
     with (
-        mock.patch.object(sys.modules["malleable.simulation.simulate"], "run_task", side_effect=error),
-        mock.patch.object(sys.modules["malleable.simulation.compare"], "run_task", side_effect=error),
+        mock.patch.object(import_module("malleable.simulation.simulate"), "carry_out", side_effect=error),
+        mock.patch.object(import_module("malleable.simulation.compare"), "carry_out", side_effect=error),
     ):
         yield
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "_TYPER_FORCE_DISABLE_TERMINAL": "1"}
 """A terminal of 80 columns without colours, whatever the tests run in."""
 COLOURFUL = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES")
+FROM_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+"""What `make test` leaves to builds that tests start: they would say where they are, and share its tokens."""
 
 
 class Outcome(NamedTuple):
@@ -33,7 +35,7 @@ class Outcome(NamedTuple):
 
 def environment() -> dict[str, str]:
     """The environment of a plain terminal in which `malleable` and `python` are those of the tests."""
-    kept = {key: value for key, value in os.environ.items() if key not in COLOURFUL}
+    kept = {key: value for key, value in os.environ.items() if key not in {*COLOURFUL, *FROM_MAKE}}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
     return {**kept, **PLAIN, "PATH": path, "PYTHONIOENCODING": "utf-8"}
 
