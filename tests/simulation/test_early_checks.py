@@ -30,10 +30,7 @@ def _here(tmp_path, monkeypatch):
 def nothing_runs():
     """Fail if a simulation is begun."""
     error = AssertionError("something ran")
-    with (
-        mock.patch.object(import_module("malleable.simulation.simulate"), "carry_out", side_effect=error),
-        mock.patch.object(import_module("malleable.simulation.compare"), "carry_out", side_effect=error),
-    ):
+    with mock.patch.object(import_module("malleable.simulation.carry_out"), "run_task", side_effect=error):
         yield
 
 
