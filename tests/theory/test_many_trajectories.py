@@ -89,6 +89,7 @@ def test_progress_counts_every_start():
     assert told == [(i, 7) for i in range(1, 8)]
 
 
+@pytest.mark.slow
 def test_a_thousand_classes_and_a_thousand_starts():
     """Both are a matter of seconds: the work is counted in steps for all, not in equations for each."""
     rng = np.random.default_rng(0)

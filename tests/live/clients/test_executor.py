@@ -20,7 +20,7 @@ from malleable.live.broker import RefusedError
 from malleable.live.events import CoresChanged
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
-from support.living import children, wait_until
+from support.living import fork_servers, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 
@@ -136,7 +136,7 @@ def test_an_executor_that_is_dropped_ends(broker, tmp_path):
     (tmp_path / "go").touch()
     assert future.result() == 0
     wait_until(lambda: not jobs_of(broker), "the end of the job")
-    wait_until(lambda: not children(os.getpid()), "the end of its processes")
+    wait_until(lambda: not fork_servers(), "the end of its processes")
 
 
 def test_wrong_arguments_are_said_clearly(broker):

@@ -15,7 +15,7 @@ from malleable.live import Executor
 from malleable.live.pool import BrokenUnitError
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
-from support.living import alive, assert_gone, children, running, wait_until
+from support.living import alive, assert_gone, children, fork_servers, running, wait_until
 from support.shell import environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
@@ -109,7 +109,7 @@ def test_workers_killed_during_a_map(deaths):
         with Executor() as executor:
             for outcome in executor.map(units.nap_square, range(deaths * 30)):
                 found.append(outcome)
-                (server,) = children(os.getpid())
+                (server,) = fork_servers()
                 # A unit may be run three times again: kill now and then, not always the same one.
                 if len(found) % 25 == 0 and killed < deaths and (workers := children(server)):
                     os.kill(rng.choice(workers), signal.SIGKILL)

@@ -16,7 +16,7 @@ from malleable.live import Executor
 from malleable.live.events import CoresChanged
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
-from support.living import children, wait_until
+from support.living import children, fork_servers, wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux"),
@@ -72,7 +72,7 @@ def test_users_of_all_kinds(policy):
             time.sleep(0.05)
             broker.tell(CoresChanged(rng.choice([1, 2, 3, most, most])))
             assert sum(account["granted"] for account in jobs_of(broker).values()) <= most
-            workers = [worker for server in children(os.getpid()) for worker in children(server)]
+            workers = [worker for server in fork_servers() for worker in children(server)]
             if workers and rng.random() < 0.1:
                 try_to_kill(rng.choice(workers))
         broker.tell(CoresChanged(most))
