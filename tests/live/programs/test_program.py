@@ -74,7 +74,9 @@ def python(start, folder, text, **options):
 
 
 def states(program):
-    return {process.state for pid in family(program.pid) if (process := look_up(pid))}
+    """The states of its processes; one that has ended stays a zombie while its parent is stopped."""
+    found = {process.state for pid in family(program.pid) if (process := look_up(pid))}
+    return found - {"Z"}
 
 
 def masks(program):
