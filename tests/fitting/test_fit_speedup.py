@@ -58,7 +58,9 @@ def test_exact_curves_are_found_exactly(kind):
     assert fit.to_dict()["one_core"] == pytest.approx(100.0, rel=2e-3)
 
 
-@pytest.mark.parametrize("kind", ["power", "amdahl", "rooftop"])
+@pytest.mark.parametrize(
+    "kind", ["power", *(pytest.param(one, marks=pytest.mark.slow) for one in ("amdahl", "rooftop"))]
+)
 def test_the_right_family_is_chosen(kind):
     """In at least 4 of 6 samples with 2 % noise the true family is chosen, else one that contains it."""
     chosen = [fit_speedup(times=runs(kind, 0.02, 5, seed=seed), replications=0).family for seed in range(6)]
@@ -143,23 +145,28 @@ def test_no_measurement_breaks_the_contract(family, rates, repeat):
 @pytest.mark.skipif(not FILES, reason=f"measured curves are not at {DATA}")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_every_measured_file_fits(file):
-    """Each file of real measurements, and each of its rows in every family, is in the contract."""
+    """Each file of real measurements, and its first row in every family, is in the contract."""
     first = fit_speedup(file, replications=20)
     assert_contract(first.speedup, first.measurements.widths[-1])
     assert all(point.band[0] <= point.band[1] for point in first.points if point.band)
-    for row in first.measurements.rows:
-        for family in choosing.NAMES:
-            fit = fit_speedup(file, family, row=row, replications=0)
-            assert_contract(fit.speedup, fit.measurements.widths[-1])
-            assert all(math.isfinite(point.residual) for point in fit.points)
+    check_families(file, first.measurements.rows[0])
+
+
+def check_families(file, row):
+    """Every family fits a row, within the contract."""
+    for family in choosing.NAMES:
+        fit = fit_speedup(file, family, row=row, replications=0)
+        assert_contract(fit.speedup, fit.measurements.widths[-1])
+        assert all(math.isfinite(point.residual) for point in fit.points)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason=f"measured curves are not at {DATA}")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_every_measured_row_has_a_best_family(file):
-    """The automatic choice finds a family for each row, and keeps the contract."""
+    """The automatic choice finds a family for each row, and all families keep the contract."""
     for row in fit_speedup(file, "hull").measurements.rows:
+        check_families(file, row)
         fit = fit_speedup(file, row=row, replications=0)
         assert fit.family in choosing.NAMES
         assert_contract(fit.speedup, fit.measurements.widths[-1])

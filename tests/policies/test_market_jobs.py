@@ -124,7 +124,7 @@ def test_twin_classes(policy):
 
 
 @pytest.mark.parametrize("policy", MARKET, ids=repr)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(population=populations(*FAST))
 def test_job_rules_are_the_policies(policy, population):
     """The rule gives every job what `allocate` gives it: any speedups, weights, loads, and last price."""

@@ -98,7 +98,7 @@ def test_no_policy_but_equi_shares(policy):
     assert not Policy.of(policy).sharing
     policy = "wham_fitted:moments=1000" if policy == "wham_fitted" else policy  # a fit for each workload
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=6, deadline=None)
     @given(situations.situations("power", "amdahl", "rooftop", max_jobs=12), st.booleans())
     def check(situation, demanding):
         jobs, cores = situation
