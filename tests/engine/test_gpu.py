@@ -18,6 +18,7 @@ from malleable.engine.gpu import availability
 from malleable.engine.gpu.inverse_table import log_inverse, tabulate
 from malleable.engine.gpu.laws import components, encode_laws, variate
 from malleable.engine.gpu.philox import draws, philox
+from malleable.engine.gpu.run import replications_for
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper import simulation_cells
@@ -131,6 +132,18 @@ def test_laws_on_separate_values():
     assert found.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
     expected = special.binom(4, np.arange(5)) * 0.3 ** np.arange(5) * 0.7 ** np.arange(4, -1, -1)
     assert counts / 20_000 == pytest.approx(expected, abs=0.02)
+
+
+# --- replications ----------------------------------------------------------------------------------------
+
+
+def test_the_number_of_replications():
+    """As many as the jobs are enough for, in whole groups, up to what fills the device, for every policy."""
+    assert replications_for(jobs=1000, least=4096, most=270336) == 1
+    assert replications_for(jobs=4096 * 31, least=4096, most=270336) == 31
+    assert replications_for(jobs=4096 * 100, least=4096, most=270336) == 96
+    assert replications_for(jobs=10**12, least=4096, most=270336) == 270336
+    assert replications_for(jobs=10**12, least=4096, most=64) == 64
 
 
 # --- which engine runs -----------------------------------------------------------------------------------

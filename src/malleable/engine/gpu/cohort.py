@@ -23,8 +23,10 @@ MOST_SHARED = 48 << 10
 """Bytes of memory that a block may share."""
 FEWEST_THREADS = 32
 """Threads per block at least."""
-USUAL_REGISTERS = 112
-"""Registers that a thread takes, about."""
+FEWEST_HOT, MOST_HOT, NEAR_BYTES = 8, 24, 1536
+"""Marks of a class in shared memory, and bytes of it per thread at most."""
+FEW_CLASSES, FEW_REGISTERS, MANY_REGISTERS = 3, 80, 128
+"""Registers per thread: what few classes need, and what as many threads as shared memory is for can have."""
 MOST_LOCAL = 1 << 15
 """Bytes of local memory per thread up to which marks are kept there."""
 FIRST_QUEUE = 16
@@ -44,8 +46,10 @@ class Options(NamedTuple):
     """Where marks stand during a launch, if there is room."""
     registers: int | None = None
     """Registers per thread at most."""
+    hot: int | None = None
+    """Marks of a class in the memory that a block shares."""
     every: int = 1
-    """Which of the warps count in histograms: one in so many."""
+    """Of how many warps (32 replications) one keeps statistics; the others keep areas only."""
 
 
 class HostState(NamedTuple):
@@ -76,6 +80,8 @@ class Cohort:
     queue_room: int
     count: int
     arrays: dict[str, Any]
+    aligned: bool = False
+    """Whether replication r stands in a column c with c ≡ r modulo 32, as at the beginning."""
 
     @classmethod
     def fresh(
@@ -136,27 +142,40 @@ class Cohort:
         """Where marks stand during a launch: where it is fastest, if they fit."""
         if not self.backend.local:
             return DEVICE
-        places = self.setting.classes * self.room
-        marks = 12 if self.options.statistics else 8
-        if self.options.memory == SHARED and places * marks <= MOST_SHARED // FEWEST_THREADS:
-            return SHARED
-        data = 24 if self.named else 16 if self.options.statistics else 0
-        return LOCAL if self.options.memory != DEVICE and places * (marks + data) <= MOST_LOCAL else DEVICE
+        classes = self.setting.classes
+        each = 36 if self.named else 28 if self.options.statistics else 8
+        if classes * self.room * each > MOST_LOCAL:
+            return DEVICE
+        crowded = 8 * classes * L.CLASS_TALLIES * FEWEST_THREADS > MOST_SHARED
+        return LOCAL if self.options.memory == SHARED and crowded else self.options.memory
+
+    @property
+    def hot(self) -> int:
+        """Marks of a class that stand in the memory that a block shares: most of those that are ever there.
+
+        The more, the fewer threads are resident; 8 for small rooms up to 24 for large ones were fastest.
+        """
+        if self.memory != SHARED or self.options.statistics:
+            return 0
+        wanted = self.options.hot or min(max(self.room // 4, FEWEST_HOT), MOST_HOT)
+        fitting = NEAR_BYTES // (8 * self.setting.classes) - L.CLASS_TALLIES
+        return max(min(wanted, self.room, fitting), 0)
 
     @property
     def threads(self) -> int:
         """Threads per block."""
         if self.memory != SHARED:
             return THREADS
-        each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
-        return 64 if 64 * each <= MOST_SHARED else FEWEST_THREADS
+        each = 8 * self.setting.classes * (self.hot + L.CLASS_TALLIES)
+        return next((t for t in (THREADS, THREADS // 2) if t * each <= MOST_SHARED), FEWEST_THREADS)
 
     @property
-    def capacity(self) -> int:
-        """Replications that fill the device, so that all of them run at once."""
-        each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
-        shared = self.threads * each if self.memory == SHARED else 0
-        return self.backend.capacity(self.threads, shared, self.options.registers or USUAL_REGISTERS)
+    def registers(self) -> int | None:
+        """Registers per thread at most: few where the memory near threads leaves room for more of them."""
+        if self.options.registers is not None or self.options.statistics:
+            return self.options.registers
+        few = self.setting.classes <= FEW_CLASSES and self.hot <= FEWEST_HOT
+        return FEW_REGISTERS if few else MANY_REGISTERS
 
     @property
     def queues(self) -> int:
@@ -208,11 +227,16 @@ class Cohort:
             rule=setting.program.rule if self.options.rule_on_device else None,
             memory=self.memory,
             threads=self.threads,
-            registers=self.options.registers,
+            registers=self.registers,
+            hot=self.hot,
+            components=len(setting.kinds),
         )
 
-    def advance(self, last: int, *, drain: bool = False) -> None:
-        """Let every replication take its jobs up to number `last`, unless it runs out of room."""
+    def advance(self, last: int, *, drain: bool = False, stream: int = 0) -> None:
+        """Let every replication take its jobs up to number `last`, unless it runs out of room.
+
+        Cohorts in different streams run side by side.
+        """
         c, a = self.common, self.arrays
         self.backend.launch(
             self.specialisation(),
@@ -222,9 +246,9 @@ class Cohort:
                 a["numbers"], c["costs"], c["bounds"], c["kinds"], c["laws"], c["speeds"], c["limits"],
                 c["strides"], c["fixed"], c["slots_of"], c["encoded"], a["rule_tables"], c["given_times"],
                 c["given_classes"], c["given_sizes"], a["reals"], a["whole"], a["marks"], a["slots"],
-                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], self.options.every,
-                c["log"],
+                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], 1, c["log"],
             ),
+            stream,
         )  # fmt: skip
 
     def extract(self, columns: Any) -> HostState:
