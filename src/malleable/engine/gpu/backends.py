@@ -82,6 +82,7 @@ class Device:
 
     def __init__(self) -> None:
         self._streams: list[Any] = []
+        self._trouble: Any = None
 
     def upload(self, array: Any) -> Any:
         return cuda.to_device(np.ascontiguousarray(array))
@@ -110,9 +111,13 @@ class Device:
     def sum_groups(self, sums: Any, whole: Any, groups: int) -> tuple[Any, int]:
         fields = sums.shape[0] + (whole.shape[0] - WHOLE) // COUNTERS
         partial = cuda.device_array((fields, reductions.CHUNKS, groups), np.float64)
-        trouble = self.upload(np.zeros(1, dtype=np.int64))
-        self._start(reductions.sum_groups, partial.size, sums, whole, partial, trouble)
-        return partial, int(self.download(trouble)[0])
+        if self._trouble is None:
+            self._trouble = self.upload(np.zeros(1, dtype=np.int64))
+        self._start(reductions.sum_groups, partial.size, sums, whole, partial, self._trouble)
+        status = int(self.download(self._trouble)[0])
+        if status:
+            self._trouble = None
+        return partial, status
 
     def fold(self, histogram: Any, total: Any) -> None:
         self._start(reductions.fold_histogram, total.size, histogram, total)

@@ -44,13 +44,20 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
 def draws(job: Any, stream: Any, replication: Any, key: Any) -> Any:
     """Two uniform numbers strictly between 0 and 1, of 48 bits, and one of 32 bits in [0, 1).
 
-    They belong to the job of that number of that stream of that replication under that key. 48 random bits
-    and a half are put behind the point of 1, which is then subtracted: a conversion would take longer.
+    They belong to the job of that number of that stream of that replication under that key.
     """
     counter, seed = np.uint64(job), np.uint64(key)
     a, b, c, d = philox(
         counter & LOW, counter >> HALF, np.uint64(replication), np.uint64(stream), seed & LOW, seed >> HALF
     )
-    first = (a << TWENTY) | ((b & LOW_SIXTEEN) << FOUR) | BETWEEN_ONE_AND_TWO
-    second = (d << TWENTY) | ((b & HIGH_SIXTEEN) >> TWELVE) | BETWEEN_ONE_AND_TWO
-    return first.view(np.float64) - 1.0, second.view(np.float64) - 1.0, np.float64(c) * 2.0**-32
+    first = uniform((a << TWENTY) | ((b & LOW_SIXTEEN) << FOUR))
+    second = uniform((d << TWENTY) | ((b & HIGH_SIXTEEN) >> TWELVE))
+    return first, second, np.float64(c) * 2.0**-32
+
+
+def uniform(bits: Any) -> Any:
+    """48 random bits, four places from the right, and a half as a number strictly between 0 and 1.
+
+    They are put behind the point of 1, which is then subtracted: a conversion would take longer.
+    """
+    return np.uint64(bits | BETWEEN_ONE_AND_TWO).view(np.float64) - 1.0
