@@ -61,14 +61,12 @@ def timed(policy: str, cores: int, load: float, options: Options, **more) -> dic
     )
     first_cohort = run.cohorts[-1]
     return {
-        **resources(run),
         "events/s": best,
         "first": first,
         "cost": cost,
         "room": first_cohort.room,
-        "memory": first_cohort.memory,
-        "threads": first_cohort.threads,
-        "hot": first_cohort.hot,
+        **first_cohort.placed._asdict(),
+        **resources(run),
         "cohorts": len(run.cohorts),
         "replications": run.replications,
     }

@@ -24,6 +24,7 @@ from scipy import special
 from malleable.contracts import Distribution, Policy
 from malleable.engine.gpu.availability import device_name
 from malleable.engine.gpu.backends import Processor, default_backend
+from malleable.engine.gpu.cohort import Options
 from malleable.engine.gpu.jobs import departures as device_departures
 from malleable.engine.gpu.laws import encode_laws
 from malleable.engine.gpu.run import GpuRun
@@ -275,7 +276,10 @@ def overload() -> None:
     for policy in ("wham", "greedy") if not QUICK else ("wham",):
         workload = paper_workload(8, 0.97)
         made = program(Policy.of(policy), workload, 8)
-        run = GpuRun(workload, 8, made, jobs=20_000_000, seed=3, name=policy, replications=4096)
+        options = Options(every=1)
+        run = GpuRun(
+            workload, 8, made, jobs=20_000_000, seed=3, name=policy, replications=4096, options=options
+        )
         run.extend(20_000_000)
         records = run.outcome().records
         balance = records.arrivals.sum() - records.departures.sum() - records.present[-1].sum()

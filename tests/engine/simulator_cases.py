@@ -230,7 +230,7 @@ def test_areas_only(name):
             GpuRun(workload, 4, made, jobs=400, seed=3, replications=2, backend=Simulator(), options=options)
         )
         runs[-1].extend(400)
-    assert [run.cohorts[0].hot for run in runs][0::2] == [0, 2]
+    assert [run.cohorts[0].placed.hot for run in runs][0::2] == [0, 2]
     full, *others = (run.outcome().records for run in runs)
     for lean in others:
         for field in ("area", "arrivals", "departures", "used", "overload", "present"):

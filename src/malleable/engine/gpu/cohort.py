@@ -12,23 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from malleable.engine.gpu import layout as L  # noqa: N812 - L.NOW reads like a row's name
-from malleable.engine.gpu.backends import THREADS, Backend
-from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED, Specialisation
+from malleable.engine.gpu.backends import Backend
+from malleable.engine.gpu.kernels import DEVICE, SHARED, Specialisation
+from malleable.engine.gpu.placement import Placement, placement
 from malleable.engine.gpu.queues import COLUMNS
 from malleable.engine.gpu.reductions import NEVER
 from malleable.engine.gpu.setting import Setting
 from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, SHARE
 
-MOST_SHARED = 48 << 10
-"""Bytes of memory that a block may share."""
-FEWEST_THREADS = 32
-"""Threads per block at least."""
-FEWEST_HOT, MOST_HOT, NEAR_BYTES = 8, 24, 1536
-"""Marks of a class in shared memory, and bytes of it per thread at most."""
-FEW_CLASSES, FEW_REGISTERS, MANY_REGISTERS = 3, 80, 128
-"""Registers per thread: what few classes need, and what as many threads as shared memory is for can have."""
-MOST_LOCAL = 1 << 15
-"""Bytes of local memory per thread up to which marks are kept there."""
 FIRST_QUEUE = 16
 """Jobs that can wait in a queue at first."""
 MORE = 4
@@ -138,44 +129,17 @@ class Cohort:
         )
 
     @property
-    def memory(self) -> str:
-        """Where marks stand during a launch: where it is fastest, if they fit."""
-        if not self.backend.local:
-            return DEVICE
-        classes = self.setting.classes
-        each = 36 if self.named else 28 if self.options.statistics else 8
-        if classes * self.room * each > MOST_LOCAL:
-            return DEVICE
-        crowded = 8 * classes * L.CLASS_TALLIES * FEWEST_THREADS > MOST_SHARED
-        return LOCAL if self.options.memory == SHARED and crowded else self.options.memory
-
-    @property
-    def hot(self) -> int:
-        """Marks of a class that stand in the memory that a block shares: most of those that are ever there.
-
-        The more, the fewer threads are resident; 8 for small rooms up to 24 for large ones were fastest.
-        """
-        if self.memory != SHARED or self.options.statistics:
-            return 0
-        wanted = self.options.hot or min(max(self.room // 4, FEWEST_HOT), MOST_HOT)
-        fitting = NEAR_BYTES // (8 * self.setting.classes) - L.CLASS_TALLIES
-        return max(min(wanted, self.room, fitting), 0)
-
-    @property
-    def threads(self) -> int:
-        """Threads per block."""
-        if self.memory != SHARED:
-            return THREADS
-        each = 8 * self.setting.classes * (self.hot + L.CLASS_TALLIES)
-        return next((t for t in (THREADS, THREADS // 2) if t * each <= MOST_SHARED), FEWEST_THREADS)
-
-    @property
-    def registers(self) -> int | None:
-        """Registers per thread at most: few where the memory near threads leaves room for more of them."""
-        if self.options.registers is not None or self.options.statistics:
-            return self.options.registers
-        few = self.setting.classes <= FEW_CLASSES and self.hot <= FEWEST_HOT
-        return FEW_REGISTERS if few else MANY_REGISTERS
+    def placed(self) -> Placement:
+        """Where the threads of a launch keep what they need."""
+        return placement(
+            self.setting.classes,
+            self.room,
+            self.options.memory if self.backend.local else DEVICE,
+            statistics=self.options.statistics,
+            named=self.named,
+            hot=self.options.hot,
+            registers=self.options.registers,
+        )
 
     @property
     def queues(self) -> int:
@@ -197,7 +161,7 @@ class Cohort:
 
     def first_slots(self) -> Any:
         """Every place with the slot of its number."""
-        if self.memory != DEVICE or not self.options.statistics:
+        if self.placed.memory != DEVICE or not self.options.statistics:
             return np.zeros((1, self.count), dtype=np.int32)
         one = np.tile(np.arange(self.room, dtype=np.int32), self.setting.classes)
         return np.repeat(one[:, None], self.count, axis=1)
@@ -225,10 +189,7 @@ class Cohort:
             logged=self.options.logged,
             exponential_only=setting.source == L.POISSON and setting.laws.exponential,
             rule=setting.program.rule if self.options.rule_on_device else None,
-            memory=self.memory,
-            threads=self.threads,
-            registers=self.registers,
-            hot=self.hot,
+            **self.placed._asdict(),
             components=len(setting.kinds),
         )
 
@@ -263,7 +224,7 @@ class Cohort:
         for name in ("marks", "born", "sizes", "names"):
             rows = got[name].shape[0]
             stored[name] = got[name].reshape(m, self.room, -1) if rows > 1 else np.zeros((m, 0, len(columns)))
-        if self.memory == DEVICE and self.options.statistics:
+        if self.placed.memory == DEVICE and self.options.statistics:
             slots = got["slots"].reshape(m, self.room, -1).astype(np.int64)
             for name in ("born", "sizes", "names"):
                 if stored[name].size:
