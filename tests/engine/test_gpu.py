@@ -152,6 +152,7 @@ def test_what_threads_keep_where():
     """Marks go to shared memory as far as they fit, then to local memory, and at last to the device's."""
     chosen = {"statistics": False, "named": False}
     assert placement(3, 20, SHARED, **chosen) == (SHARED, 8, 128, 80)
+    assert placement(3, 20, SHARED, **chosen, queues=True).registers == 96
     assert placement(3, 48, SHARED, **chosen) == (SHARED, 12, 128, 128)
     assert placement(3, 112, SHARED, **chosen) == (SHARED, 24, 64, 128)
     assert placement(3, 4, SHARED, **chosen).hot == 4

@@ -22,6 +22,8 @@ from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, SHARE
 
 FIRST_QUEUE = 16
 """Jobs that can wait in a queue at first."""
+CROWDED = 0.5
+"""The load from which on there are often more jobs than cores."""
 MORE = 4
 """By how much a room that is too small is enlarged."""
 
@@ -129,6 +131,12 @@ class Cohort:
         )
 
     @property
+    def often_wait(self) -> bool:
+        """Whether there are often more jobs than cores, and some of them wait."""
+        shared = self.setting.program.discipline == SHARE
+        return not shared and self.setting.workload.load(self.setting.cores) > CROWDED
+
+    @property
     def placed(self) -> Placement:
         """Where the threads of a launch keep what they need."""
         return placement(
@@ -137,6 +145,7 @@ class Cohort:
             self.options.memory if self.backend.local else DEVICE,
             statistics=self.options.statistics,
             named=self.named,
+            queues=self.often_wait,
             hot=self.options.hot,
             registers=self.options.registers,
         )

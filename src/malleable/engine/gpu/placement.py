@@ -17,8 +17,9 @@ MOST_THREADS, FEWEST_THREADS = 128, 32
 """Threads per block."""
 FEWEST_HOT, MOST_HOT, NEAR_BYTES = 8, 24, 1536
 """Marks of a class in shared memory, and bytes of it per thread at most."""
-FEW_CLASSES, FEW_REGISTERS, MANY_REGISTERS = 3, 80, 128
-"""Registers per thread: what few classes need, and what as many threads as shared memory is for can have."""
+FEW_CLASSES, FEW_REGISTERS, QUEUE_REGISTERS, MANY_REGISTERS = 3, 80, 96, 128
+"""Registers per thread: what few classes need, what they need where jobs often wait, and what as many threads
+as shared memory is for can have."""
 MOST_LOCAL = 1 << 15
 """Bytes of local memory per thread up to which marks are kept there."""
 
@@ -43,10 +44,14 @@ def placement(
     *,
     statistics: bool,
     named: bool,
+    queues: bool = False,
     hot: int | None = None,
     registers: int | None = None,
 ) -> Placement:
-    """Where it is fastest, if it fits; `hot` and `registers` are chosen where they are not given."""
+    """Where it is fastest, if it fits; `hot` and `registers` are chosen where they are not given.
+
+    `queues` says that jobs often wait.
+    """
     each = 36 if named else 28 if statistics else 8
     if wanted == DEVICE or classes * room * each > MOST_LOCAL:
         return Placement(DEVICE, 0, MOST_THREADS, registers)
@@ -57,7 +62,7 @@ def placement(
     fitting = (t for t in (MOST_THREADS, MOST_THREADS // 2) if t * bytes_near <= MOST_SHARED)
     if registers is None and not statistics:
         few = classes <= FEW_CLASSES and near <= FEWEST_HOT
-        registers = FEW_REGISTERS if few else MANY_REGISTERS
+        registers = (QUEUE_REGISTERS if queues else FEW_REGISTERS) if few else MANY_REGISTERS
     return Placement(SHARED, near, next(fitting, FEWEST_THREADS), registers)
 
 
