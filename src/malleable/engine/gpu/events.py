@@ -200,7 +200,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
         elif not drain:
             break
         elif who < 0:
-            status = STUCK if present > 0 else DONE
+            status = int(-used) if used < 0.0 else STUCK if present > 0 else DONE
             break
 
         departing = wait <= gap
