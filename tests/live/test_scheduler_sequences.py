@@ -86,10 +86,7 @@ class AnySequence(RuleBasedStateMachine):
             account = self.scheduler.ledger.accounts[action.job]
             assert account.granted >= action.cores
             if isinstance(action, Start | Grant) and action.cores > before.get(action.job, 0):
-                assert (
-                    sum(a.granted for a in self.scheduler.ledger.accounts.values())
-                    <= self.scheduler.ledger.cores
-                )
+                assert self.scheduler.ledger.free >= 0
             if action.job in self.clients:
                 self.clients[action.job].inbox.append(action)
         return actions
@@ -101,7 +98,8 @@ class AnySequence(RuleBasedStateMachine):
     )  # fmt: skip
     def register(self, job, number, weight, units, size, memory, never, used):
         used = 0 if memory else used
-        if used > max(self.scheduler.ledger.free, 0):
+        ledger = self.scheduler.ledger
+        if used > max(ledger.free + ledger.expected.get(job, 0), 0):
             used = 0  # a machine on which more is in use than there is would be no fault of the ledger
         known = job in self.clients
         client = self.clients.setdefault(job, Client(job, used))
@@ -124,6 +122,11 @@ class AnySequence(RuleBasedStateMachine):
             self.accepted += 1
         else:
             del self.clients[client.job]
+
+    @rule(job=job_names, cores=few)
+    def expect(self, job, cores):
+        self.tell(E.Expected(job, cores))
+        assert bool(self.scheduler.refused) == (job in self.clients)
 
     @rule(which=few, partly=st.booleans())
     def carry_out(self, which, partly):
@@ -197,10 +200,12 @@ class AnySequence(RuleBasedStateMachine):
 
     @invariant()
     def cores_are_granted_once(self):
-        """Σ granted ≤ n; above it only because n fell, and then it does not rise."""
+        """Σ granted and kept ≤ n; above it only because n fell, and then it does not rise."""
         ledger = self.scheduler.ledger
         granted = sum(account.granted for account in ledger.accounts.values())
         assert granted == ledger.granted
+        assert not ledger.expected.keys() & ledger.accounts.keys()
+        granted += sum(ledger.expected.values())
         assert granted <= max(ledger.cores, self.granted)
         self.granted = granted
         for account in ledger.accounts.values():
@@ -246,6 +251,8 @@ class AnySequence(RuleBasedStateMachine):
         """Liars leave, the others become prompt; on 8 cores every job is served in the end."""
         for job in [job for job, client in self.clients.items() if not client.honest]:
             self.end(job, E.Lost)
+        for job in [*self.scheduler.ledger.expected]:
+            self.tell(E.Expected(job, 0))
         self.tell(E.PolicyChanged("equi"))
         self.tell(E.CoresChanged(8))
         for _ in range(len(self.clients)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli._live import bytes_of
-from malleable.cli._shared import PolicyOption, whole
+from malleable.cli._shared import PolicyOption, number, whole
 
 if TYPE_CHECKING:
     from malleable.live.server.run import Place
@@ -37,6 +37,12 @@ def command(
             "--port", metavar="P", help="Also listen on this port of 127.0.0.1, 0 for any: the page."
         ),
     ] = None,
+    grace: Annotated[
+        str,
+        typer.Option(
+            "--grace", metavar="S", help="Seconds after a start in which cores of earlier clients are kept."
+        ),
+    ] = "2",
     no_bind: Annotated[
         bool,
         typer.Option("--no-bind", help="Bind jobs to no CPUs; N may be larger than there are."),
@@ -56,6 +62,7 @@ def command(
         memory=None if memory is None else bytes_of(memory),
         port=None if port is None else whole(port, "port", "8008"),
         bind=not no_bind,
+        grace=number(grace, "grace"),
     )
     serve(settings, _say_where)
 

@@ -71,6 +71,20 @@ class Registered(Event):
 
 
 @dataclass(frozen=True)
+class Expected(Event):
+    """A job that is not here may be using so many cores, and come back: they are kept for it.
+
+    It was counted by a broker that is gone. With 0 cores it is expected no longer; when it registers, its
+    cores are its own again.
+    """
+
+    kind: ClassVar[str] = "expected"
+
+    job: Name
+    cores: Cores
+
+
+@dataclass(frozen=True)
 class Progressed(Event):
     """A job has done so many of its units in all; `units` corrects how many there are."""
 
@@ -183,7 +197,7 @@ class Tick(Event):
 KINDS: dict[str, type[Event]] = {
     made.kind: made
     for made in (
-        *(Registered, Progressed, Confirmed, Finished, Failed, Cancelled, Lost),
+        *(Registered, Expected, Progressed, Confirmed, Finished, Failed, Cancelled, Lost),
         *(WeightChanged, ClassChanged, CoresChanged, PolicyChanged, Tick),
     )
 }

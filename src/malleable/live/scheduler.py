@@ -164,6 +164,12 @@ class Scheduler:
             return actions
         return actions + self._decide_unless_in_rounds()
 
+    def _expected(self, event: E.Expected) -> list[Action]:
+        if event.job in self.table:
+            raise _RefusedError(f"job {event.job!r} is there already")
+        self.ledger.expect(event.job, event.cores)
+        return [] if event.cores else self._decide_unless_in_rounds()
+
     def _progressed(self, event: E.Progressed) -> list[Action]:
         self._check_job(event.job)
         before = self.jobs.units_done(event.job)
@@ -305,6 +311,7 @@ class Scheduler:
             "now": self.now,
             "cores": self.ledger.cores,
             "granted": self.ledger.granted,
+            "expected": dict(self.ledger.expected),
             "policy": self.machine.policy.to_dict(),
             "price": self.price,
             "problem": self.problem,

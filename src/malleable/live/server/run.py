@@ -17,6 +17,7 @@ from malleable.live.program_jobs import ProgramJobs
 from malleable.live.scheduler import Scheduler
 from malleable.live.server.access import Access, read_or_make_token
 from malleable.live.server.app import make_app
+from malleable.live.server.client_record import ClientRecord
 from malleable.live.server.listening import Server, alone, loopback_listener, unix_listener
 from malleable.live.server.paths import SOCKET, private, runtime_folder, state_folder
 from malleable.live.server.service import Service
@@ -45,6 +46,8 @@ class Settings:
     memory: float | None = None
     port: int | None = None
     bind: bool = True
+    grace: float = 2.0
+    """Seconds in which the cores of clients of an earlier broker are kept for them."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +77,18 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
             port = int(listeners[0].getsockname()[1])
         news = _News()
         scheduler, cpus = _scheduler(settings)
-        broker = stack.enter_context(closing(Broker(scheduler, cpus, on_change=news)))
+        record = ClientRecord(home)
+        made = Broker(scheduler, cpus, before_orders=record.note, on_change=news)
+        broker = stack.enter_context(closing(made))
+        record.expect(broker)
         programs = ProgramJobs(broker, store, state, home / SOCKET)
         stack.callback(programs.close)
         programs.recover()
         listeners.append(stack.enter_context(unix_listener(home / SOCKET)))
         place = Place(home / SOCKET, scheduler.ledger.cores, settings.policy, port, home / "token")
         service = Service(broker, store, programs)
-        asyncio.run(_answer(service, news, token, listeners, lambda: on_ready(place)))
+        sessions = Sessions(broker, programs, record, settings.grace)
+        asyncio.run(_answer(service, sessions, news, token, listeners, lambda: on_ready(place)))
 
 
 def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
@@ -125,11 +132,16 @@ class _News:
 
 
 async def _answer(
-    service: Service, news: _News, token: str, listeners: list[socket.socket], on_ready: Callable[[], Any]
+    service: Service,
+    sessions: Sessions,
+    news: _News,
+    token: str,
+    listeners: list[socket.socket],
+    on_ready: Callable[[], Any],
 ) -> None:
     """Answer requests until a signal says that it is enough."""
     changes = Changes(service.record)
-    sessions = Sessions(service.broker, service.programs)
+    sessions.open()
     news.listener, news.scheduler = changes.touch, service.broker.scheduler
     server = Server(Access(make_app(service, sessions, changes), token), on_ready)
 
