@@ -43,6 +43,14 @@ def command(
             "--grace", metavar="S", help="Seconds after a start in which cores of earlier clients are kept."
         ),
     ] = "2",
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="K",
+            help="Outputs of ended programs to keep: so many, of so many days, whichever is more, or all.",
+        ),
+    ] = "1000,30d",
     no_bind: Annotated[
         bool,
         typer.Option("--no-bind", help="Bind jobs to no CPUs; N may be larger than there are."),
@@ -52,6 +60,7 @@ def command(
     from malleable.errors import ExecutionError, to_install
 
     try:
+        from malleable.live.retention import Keep
         from malleable.live.server.run import Settings, serve
     except ImportError as error:
         raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
@@ -63,6 +72,7 @@ def command(
         port=None if port is None else whole(port, "port", "8008"),
         bind=not no_bind,
         grace=number(grace, "grace"),
+        keep=Keep.parse(keep),
     )
     serve(settings, _say_where)
 

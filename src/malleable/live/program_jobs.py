@@ -25,6 +25,7 @@ from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
 from malleable.live.program_processes import ProgramProcesses
 from malleable.live.program_run import ProgramRun
+from malleable.live.retention import KEEP, Keep, Retention
 from malleable.live.state.schema import StoreError
 from malleable.live.state.store import PRESENT
 
@@ -57,6 +58,7 @@ class ProgramJobs:
         socket_path: Path,
         *,
         most_queued: int = MOST_QUEUED,
+        keep: Keep = KEEP,
     ) -> None:
         self._broker, self._store, self._folder = broker, store, folder
         self._most_queued = most_queued
@@ -64,6 +66,7 @@ class ProgramJobs:
         self._lock = threading.RLock()
         self._draining = False
         self._processes = ProgramProcesses(broker, store, socket_path, self._forget)
+        self._retention = Retention(store, folder / "jobs", keep, self._processes.loop)
 
     # What users ask for.
 
@@ -185,6 +188,7 @@ class ProgramJobs:
                 waiting.append(run)
         running = len(self._runs) > len(waiting)
         self._processes.loop.later(SETTLE_SECONDS if running else 0.0, self._join_next, waiting[::-1])
+        self._retention.start()
 
     def _join_next(self, waiting: list[ProgramRun]) -> None:
         """Have the programs that wait join, one at a time: what else there is to do comes in between."""

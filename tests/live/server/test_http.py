@@ -12,6 +12,7 @@ from malleable.errors import ExecutionError
 from malleable.live.events import Registered
 from malleable.live.following import exit_status, follow
 from malleable.live.http_client import BrokerClient, NoBrokerError
+from malleable.live.state import ProgramRequest
 from support.broker_server import broker_thread, eventually, short_folder
 
 
@@ -215,3 +216,19 @@ def test_draining_is_shown():
     with broker_thread() as broker, BrokerClient(broker.path) as client:
         assert client.drain()["draining"] is True
         assert client.status()["draining"] is True
+
+
+def test_a_log_that_was_removed(broker, client):
+    """What a program printed is kept no longer: one line says so (410), and how it ended stays known."""
+    job = broker.store.add(ProgramRequest(("true",), "/")).job
+    broker.store.mark_ended(job, "failed", 3, started=1.0)
+    assert b"".join(client.log(job)) == b""
+    assert client.job(job)["removed"] is False
+    broker.store.mark_removed(job)
+    with pytest.raises(ExecutionError, match="was removed") as raised:
+        next(client.log(job))
+    assert "--keep" in raised.value.hint
+    with broker.http() as http:
+        assert http.get(f"/v1/jobs/{job}/log").status_code == 410
+    found = client.job(job)
+    assert (found["state"], found["exit_code"], found["removed"]) == ("failed", 3, True)

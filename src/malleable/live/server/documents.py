@@ -91,6 +91,7 @@ class JobDocument(BaseModel):
     started: float | None = None
     ended: float | None = None
     exit_code: int | None = Field(default=None, description="Negative for a signal.")
+    removed: bool = Field(default=False, description="Whether what it has printed is kept no longer.")
 
 
 class StatusDocument(BaseModel):

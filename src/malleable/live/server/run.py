@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from malleable.live.broker import Broker
 from malleable.live.cpus import CpuSets
 from malleable.live.program_jobs import ProgramJobs
+from malleable.live.retention import KEEP, Keep
 from malleable.live.scheduler import Scheduler
 from malleable.live.server.access import Access, read_or_make_token
 from malleable.live.server.app import make_app
@@ -48,6 +49,8 @@ class Settings:
     bind: bool = True
     grace: float = 2.0
     """Seconds in which the cores of clients of an earlier broker are kept for them."""
+    keep: Keep = KEEP
+    """How long what ended programs have left is kept."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
         made = Broker(scheduler, cpus, before_orders=record.note, on_change=news)
         broker = stack.enter_context(closing(made))
         record.expect(broker)
-        programs = ProgramJobs(broker, store, state, home / SOCKET)
+        programs = ProgramJobs(broker, store, state, home / SOCKET, keep=settings.keep)
         stack.callback(programs.close)
         programs.recover()
         listeners.append(stack.enter_context(unix_listener(home / SOCKET)))
