@@ -311,3 +311,30 @@ def test_documents_of_events():
                      {"kind": "registered", "job": "a", "job_class": "job", "weight": math.inf}):  # fmt: skip
         with pytest.raises(ParameterError):
             Event.of(document)
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_few_jobs_pause(limit):
+    """However many jobs come, at most so many started ones have no core; heavier newcomers start first."""
+    scheduler = Scheduler(None, 2, "wham", most_paused=limit)
+    for i in range(40):
+        prompt(scheduler, Registered(f"j{i}", "x", weight=1.0 + (i == 39)), float(i))
+    most = 0
+    for i in range(40):
+        accounts = scheduler.ledger.accounts
+        paused = [job for job, account in accounts.items() if account.started and not account.granted]
+        most = max(most, len(paused))
+        assert scheduler.ledger.granted == 2, "no core is idle"
+        if i == limit + 2:
+            assert accounts.get("j39") is None or accounts["j39"].started
+        running = next(job for job, account in accounts.items() if account.granted)
+        prompt(scheduler, Finished(running), 100.0 + 10.0 * i)
+    assert most == limit
+
+
+def prompt(scheduler, event, now):
+    """An event, whose actions are carried out at once."""
+    actions = scheduler.handle(event, now)
+    while actions:
+        action = actions.pop(0)
+        actions += scheduler.handle(Confirmed(action.job, action.cores, action.number), now)

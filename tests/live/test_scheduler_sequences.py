@@ -54,16 +54,17 @@ class AnySequence(RuleBasedStateMachine):
         kind=st.sampled_from(sorted(WORKLOADS)),
         policy=st.sampled_from(POLICIES[:5]),
         cores=st.sampled_from(CORES[1:]),
+        paused=st.sampled_from([math.inf, 0, 1]),
     )
-    def start(self, kind, policy, cores):
-        self.made = (WORKLOADS[kind], cores, policy)
+    def start(self, kind, policy, cores, paused):
+        self.made = (WORKLOADS[kind], cores, policy, paused)
         self.journal = Journal(self.new())
         self.now, self.clients, self.accepted, self.ends = 0.0, {}, 0, 0
         self.granted, self.worst = 0, 0
 
     def new(self):
-        workload, cores, policy = self.made
-        return Scheduler(workload, cores, policy, memory=MEMORY_IN_ALL)
+        workload, cores, policy, paused = self.made
+        return Scheduler(workload, cores, policy, memory=MEMORY_IN_ALL, most_paused=paused)
 
     @property
     def scheduler(self):

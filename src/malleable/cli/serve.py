@@ -37,6 +37,14 @@ def command(
             "--port", metavar="P", help="Also listen on this port of 127.0.0.1, 0 for any: the page."
         ),
     ] = None,
+    paused_at_most: Annotated[
+        str | None,
+        typer.Option(
+            "--paused-at-most",
+            metavar="K",
+            help="Start no job while that would leave more than K started ones without cores; 4 per core.",
+        ),
+    ] = None,
     grace: Annotated[
         str,
         typer.Option(
@@ -71,6 +79,7 @@ def command(
         memory=None if memory is None else bytes_of(memory),
         port=None if port is None else whole(port, "port", "8008"),
         bind=not no_bind,
+        paused_at_most=None if paused_at_most is None else whole(paused_at_most, "paused-at-most", "8"),
         grace=number(grace, "grace"),
         keep=Keep.parse(keep),
     )

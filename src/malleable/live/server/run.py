@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from malleable.catalog.spec import whole_number
 from malleable.live.broker import Broker
 from malleable.live.cpus import CpuSets
 from malleable.live.program_jobs import ProgramJobs
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 MANY_JOBS = 64
 """Jobs beyond which decisions are worth machine code."""
+PAUSED_PER_CORE = 4
+"""Started jobs without cores, per core, beyond which no other job is started."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Settings:
     memory: float | None = None
     port: int | None = None
     bind: bool = True
+    paused_at_most: int | None = None
+    """Started jobs without cores beyond which no other is started; by default four per core."""
     grace: float = 2.0
     """Seconds in which the cores of clients of an earlier broker are kept for them."""
     keep: Keep = KEEP
@@ -100,7 +105,9 @@ def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
     cores = (cpus or CpuSets()).total if settings.cores is None else settings.cores
     workload = None if settings.workload is None else read_workload(settings.workload)
     memory = _machine_memory() if settings.memory is None else settings.memory
-    return Scheduler(workload, cores, settings.policy, memory=memory), cpus
+    paused = settings.paused_at_most
+    most_paused = PAUSED_PER_CORE * cores if paused is None else whole_number("paused-at-most", paused, 0)
+    return Scheduler(workload, cores, settings.policy, memory=memory, most_paused=most_paused), cpus
 
 
 def _machine_memory() -> float:
