@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from malleable.live import events as E  # noqa: N812 - as in the scheduler
 from malleable.live.actions import Grant, Shrink, Start, Stop
-from malleable.live.job_table import MEMORY, NEVER_PAUSE, STARTED, TARGET
+from malleable.live.job_table import MEMORY, MOST, NEVER_PAUSE, STARTED, TARGET
 from malleable.live.journal import Entry, Journal, replay
 from malleable.live.scheduler import Scheduler
 from malleable.model import ConditionWarning, Workload, paper_workload
@@ -95,9 +95,9 @@ class AnySequence(RuleBasedStateMachine):
     @rule(
         job=job_names, number=st.integers(1, 5), weight=st.sampled_from([None, 0.2, 5.0]), units=work,
         size=work, memory=st.sampled_from([0.0, 0.0, 4.0, 8.0, 11.0]), never=st.booleans(),
-        used=st.sampled_from([0, 0, 0, 2]),
+        used=st.sampled_from([0, 0, 0, 2]), most=st.sampled_from([None, 2, 3]),
     )  # fmt: skip
-    def register(self, job, number, weight, units, size, memory, never, used):
+    def register(self, job, number, weight, units, size, memory, never, used, most):
         used = 0 if memory else used
         ledger = self.scheduler.ledger
         if used > max(ledger.free + ledger.expected.get(job, 0), 0):
@@ -114,6 +114,7 @@ class AnySequence(RuleBasedStateMachine):
                 memory=memory,
                 never_pause=never,
                 cores=used,
+                max_cores=most,
             )
         )
         if known or memory > MEMORY_IN_ALL:
@@ -212,6 +213,9 @@ class AnySequence(RuleBasedStateMachine):
         for account in ledger.accounts.values():
             assert 0 <= account.in_use <= account.granted
             assert account.told <= account.granted
+        table = self.scheduler.table
+        rows = table.rows()
+        assert (table[TARGET][rows] <= table[MOST][rows]).all()
 
     @invariant()
     def cores_are_used_once(self):

@@ -49,7 +49,8 @@ class Event(Spec):
 class Registered(Event):
     """A job is there.
 
-    `units` says how many units of work it has, `size` how long they take on one core, where that is known.
+    It takes at most `max_cores`. `units` says how many units of work it has, `size` how long they take on one
+    core, where that is known.
     A job that was counted before (its broker was started again) says how many `cores` it uses, its `age` and
     the `work_done`; it keeps them until the next decision, at the next other event. One that was `started`
     holds its memory even while it uses no core.
@@ -68,6 +69,7 @@ class Registered(Event):
     cores: Cores = 0
     age: NonNegative = 0.0
     started: bool = False
+    max_cores: Annotated[int, Ge(1), Le(MOST_CORES)] | None = None
 
 
 @dataclass(frozen=True)

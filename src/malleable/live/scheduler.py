@@ -155,6 +155,11 @@ class Scheduler:
                 f"job {event.job!r} needs memory of {event.memory:g}, and there is {self._memory:g} in all"
             )
         i = self._class_index(event.job_class)
+        least = int(self.machine.least[i])
+        if event.max_cores is not None and event.max_cores < least:
+            raise _RefusedError(
+                f"job {event.job!r} takes at most {event.max_cores} cores, and its class at least {least}"
+            )
         self._arrivals += 1
         at_once = self.machine.at_once[i]
         actions = self.ledger.open(event.job, self._arrivals, at_once=at_once, in_use=event.cores)

@@ -31,10 +31,11 @@ class Executor(concurrent.futures.Executor):
     Jobs of one `job_class` are alike: what is learned of one helps the others. `weight` says how much it
     matters that this job is done soon (a job of weight 2 counts as two); `units`, how many units it will have
     in all, where that is known. Each worker's BLAS and OpenMP use `threads` threads, and it takes as many
-    cores. At most `max_workers` units run at a time, for units that need much memory, say; cores granted
-    beyond that are idle. With `never_pause` a job that has started keeps a core. `memory`, in bytes, is a
-    promise: the job starts when it fits beside the others. `broker` is the path of a broker's socket, or
-    `embedded` for that of this process, which is the default if none runs on the machine.
+    cores. The job takes at most `max_cores`; at most `max_workers` units run at a time, for units that need
+    much memory, say, and it takes no more cores than those can use. With `never_pause` a job that has started
+    keeps a core. `memory`, in bytes, is a promise: the job starts when it fits beside the others. `broker` is
+    the path of a broker's socket, or `embedded` for that of this process, which is the default if none runs
+    on the machine.
 
     A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
     Ctrl-C in a `with` block ends the units in hand.
@@ -48,6 +49,7 @@ class Executor(concurrent.futures.Executor):
         units: float | None = None,
         threads: int = 1,
         max_workers: int | None = None,
+        max_cores: int | None = None,
         broker: str | None = None,
         never_pause: bool = False,
         memory: float = 0.0,
@@ -55,7 +57,10 @@ class Executor(concurrent.futures.Executor):
         threads = whole_number("threads", threads, 1)
         if max_workers is not None:
             max_workers = whole_number("max_workers", max_workers, 1)
-        request = JobRequest(job_class, weight, units=units, memory=memory, never_pause=never_pause)
+        request = JobRequest(
+            job_class, weight, units=units, memory=memory, never_pause=never_pause,
+            max_cores=_most_cores(max_cores, max_workers, threads),
+        )  # fmt: skip
         self._member = PoolMember(request, threads, max_workers, broker)
         self._pool = Pool(
             0,
@@ -116,6 +121,14 @@ class Executor(concurrent.futures.Executor):
         if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
             self.kill_workers()
         self.shutdown()
+
+
+def _most_cores(max_cores: int | None, max_workers: int | None, threads: int) -> int | None:
+    """The most cores that a job takes: as it says, and no more than its workers can use."""
+    if max_cores is not None:
+        max_cores = whole_number("max_cores", max_cores, 1)
+    limits = [max_cores, None if max_workers is None else max_workers * threads]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 class _Mapping:
