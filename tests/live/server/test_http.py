@@ -113,6 +113,20 @@ def test_events_come_as_things_change(broker, client):
     eventually(lambda: client._ask("GET", "/v1/history")["jobs"].get("new"))
 
 
+def test_events_are_short_however_many_wait(broker, client):
+    """Of three hundred jobs a stream lists as many as it was asked for, those with cores first."""
+    for i in range(300):
+        broker.broker.join(Registered(f"job-{i}", "class-1"), lambda _order: None)
+    wide = [job["id"] for job in client.status()["jobs"] if job["granted"]]
+    for most in (0, 2, 10, 500):
+        found = next(client.events(most))
+        assert (found["present"], len(found["jobs"])) == (300, min(most, 300))
+        assert {job["id"] for job in found["jobs"]} >= set(wide[:most])
+    assert len(next(client.events())["jobs"]) == 100
+    with pytest.raises(ExecutionError, match="most"):
+        next(client.events(501))
+
+
 def test_logs_are_read_from_anywhere_and_followed(broker, client):
     """A log is read from an offset, both streams, bytes as they are, and to the end of the program."""
     job = client.submit(request())

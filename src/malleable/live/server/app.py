@@ -18,7 +18,7 @@ from malleable.errors import MalleableError
 from malleable.live.orders import RefusedError
 from malleable.live.page import FILES
 from malleable.live.server import documents as D  # noqa: N812 - D.Submission reads like what it is
-from malleable.live.server.service import RemovedError, Service, Stream, UnknownJobError
+from malleable.live.server.service import MOST_LISTED, RemovedError, Service, Stream, UnknownJobError
 from malleable.live.server.streams import Changes, file_stream
 from malleable.live.state.schema import StoreError
 
@@ -93,12 +93,18 @@ def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
         """Widths over time, coarser the longer ago."""
         return JSONResponse(service.history())
 
-    @app.get("/v1/events", response_class=EventStream, responses=_problems_of_stream(429), tags=["state"])
-    async def events() -> Response:
+    @app.get(
+        "/v1/events", response_class=EventStream, responses=_problems_of_stream(422, 429), tags=["state"]
+    )
+    async def events(
+        most: Annotated[
+            int, Query(ge=0, le=MOST_LISTED, description="Jobs to list, those with cores first.")
+        ] = 100,
+    ) -> Response:
         """Server-sent events named `status`, each a status document, at most five per second."""
         if changes.listeners >= MOST_LISTENERS:
             return _problem(429, f"{MOST_LISTENERS} listen already", "close a page")
-        return EventStream(changes.stream())
+        return EventStream(changes.stream(most))
 
 
 def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
