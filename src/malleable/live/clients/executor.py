@@ -8,7 +8,6 @@ It is a pool of worker processes (`live.pool`) that is a member of a broker (`cl
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +16,17 @@ from malleable.live.clients.ending import finish_before_exit
 from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
 from malleable.live.membership import JobRequest
 from malleable.live.pool import Pool
-from malleable.live.pool.mapping import ordered_map
+from malleable.live.pool.mapping import LazyExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from types import TracebackType
 
+    from malleable.live.pool.mapping import Submitting
 
-class Executor(concurrent.futures.Executor):
+
+class Executor(LazyExecutor):
     """A `concurrent.futures.Executor` on as many cores as the broker grants, which changes while it works.
 
     Jobs of one `job_class` are alike: what is learned of one helps the others. `weight` says how much it
@@ -84,20 +85,8 @@ class Executor(concurrent.futures.Executor):
         self._member.has_units(1)
         return future
 
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
-        buffersize: int | None = None,
-    ) -> Iterator[Any]:
-        """Outcomes in the order of the input, which is read as outcomes are taken.
-
-        At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
-        busy.
-        """
-        return ordered_map(_Mapping(self._pool, self._member, iterables), fn, iterables, timeout, buffersize)
+    def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
+        return _Mapping(self._pool, self._member, iterables)
 
     @property
     def width(self) -> int:
