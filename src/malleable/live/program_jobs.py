@@ -16,6 +16,7 @@ from __future__ import annotations
 import hmac
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -206,7 +207,9 @@ class ProgramJobs:
         self._processes.loop.soon(self._join_next, waiting)
 
     def _add(self, stored: StoredJob) -> ProgramRun:
-        run = ProgramRun(stored, self._job_folder(stored.job), cancel_asked=stored.cancel_asked)
+        # Variables may be many: thousands of queued programs are better kept without.
+        lean = replace(stored, request=replace(stored.request, environment={}))
+        run = ProgramRun(lean, self._job_folder(stored.job), cancel_asked=stored.cancel_asked)
         with self._lock:
             self._runs[run.job] = run
         return run
