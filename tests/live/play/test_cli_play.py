@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 
 from malleable.results import Comparison
@@ -66,6 +67,7 @@ def test_interrupted():
     command += ["--jobs", "100000", "--warmup", "0", "--speed", "5", "--policy", "equi"]
     with running(*command) as process:
         wait_until(lambda: listens(process), "the handlers")
+        time.sleep(2.0)  # most likely it plays by then; whatever it does, it is to end in the same way
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 130
