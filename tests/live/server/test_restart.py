@@ -62,6 +62,20 @@ def test_cores_and_cpus_are_kept_for_clients(tmp_path):
     third.close()
 
 
+def test_the_end_of_a_broker_is_not_the_end_of_its_clients(tmp_path):
+    """Sessions end when a broker is told to stop; what happens until it is gone does not change the record."""
+    record = ClientRecord(tmp_path)
+    first = broker_of(record)
+    with record.seat("a", os.getpid()):
+        first.join(Registered("a", "x"), lambda _: None)
+        record.stop()
+    first.join(Registered("b", "x"), lambda _: None)
+    first.close()
+    again = broker_of(ClientRecord(tmp_path))
+    assert again.scheduler.ledger.expected == {"a": 4}
+    again.close()
+
+
 def test_who_is_dead_is_not_expected(tmp_path):
     """Nothing is kept for a process that has ended, nor for what is no record."""
     ended = os.posix_spawnp("sleep", ["sleep", "600"], os.environ)

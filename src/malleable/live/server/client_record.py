@@ -55,6 +55,11 @@ class ClientRecord:
                     broker.expect(job, cores, cpus)
         self._broker = broker
 
+    def stop(self) -> None:
+        """Leave the record as it is: the broker is about to end, and its clients are not."""
+        with self._lock:
+            self._broker = None
+
     @contextmanager
     def seat(self, job: str, pid: int | None) -> Iterator[None]:
         """Count a client from before it joins until it has left, or was refused."""
@@ -67,9 +72,11 @@ class ClientRecord:
 
     def note(self, event: Event) -> None:
         """Write down who holds what, if that is something else than before."""
-        if self._broker is None or isinstance(event, Progressed):
+        if isinstance(event, Progressed):
             return
         with self._lock:  # one state of the ledger after the other
+            if self._broker is None:
+                return
             found = self._broker.look(self._held)
             if found != self._written:
                 try:

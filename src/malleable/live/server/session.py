@@ -105,6 +105,8 @@ class Sessions:
     def close(self) -> None:
         """The broker is about to end; its clients go on."""
         self._closing = True
+        if self._record is not None:
+            self._record.stop()
         for timer in (self._settling, self._giving_up):
             if timer is not None:
                 timer.cancel()
