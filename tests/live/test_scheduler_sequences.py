@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 import warnings
 
 import pytest
@@ -26,7 +27,8 @@ MEMORY_IN_ALL = 10.0
 JOBS = tuple("abcdefgh")
 job_names = st.sampled_from(JOBS)
 few = st.integers(0, 9)
-ends = st.sampled_from([E.Finished, E.Failed, E.Cancelled, E.Lost])
+ENDS = (E.Finished, E.Failed, E.Cancelled, E.Lost)
+ends = st.sampled_from(ENDS)
 WORK = (None, 0.5, 3.0, 20.0)
 work = st.sampled_from(WORK)
 EVERY_JOB = [*itertools.product(
@@ -292,9 +294,52 @@ def explore(examples, steps):
     )  # fmt: skip
 
 
+RANDOM = {
+    "register": lambda r: {"job": r.choice(JOBS), "known": r.choice(EVERY_JOB)},
+    "expect": lambda r: {"job": r.choice(JOBS), "cores": r.randrange(10)},
+    "carry_out": lambda r: {"which": r.randrange(10), "partly": r.random() < 0.5},
+    "answer": lambda r: {"which": r.randrange(10)},
+    "act_and_answer": lambda r: {"which": r.randrange(10)},
+    "answer_again": lambda r: {"which": r.randrange(10), "position": r.randrange(10)},
+    "lie": lambda r: {"which": r.randrange(10), "cores": r.randrange(10), "number": r.randrange(10)},
+    "progress": lambda r: {"which": r.randrange(10), "done": 30.0 * r.random(), "units": r.choice(WORK)},
+    "end": lambda r: {"which": r.randrange(10), "end": r.choice(ENDS)},
+    "time_passes": lambda r: {"seconds": r.choice([0.1, 1.0, 5.0])},
+    "tick": lambda r: {"now": r.choice([None, -3.0, math.nan, math.inf])},
+    "change_cores": lambda r: {"cores": r.choice((0, *CORES))},
+    "change_policy": lambda r: {"policy": r.choice((*POLICIES, "nonsense", "wham:x=3"))},
+    "change_job": lambda r: {
+        "which": r.randrange(10), "weight": r.choice([0.1, 1.0, 9.0]), "number": r.randint(1, 5),
+    },
+}  # fmt: skip
+"""The rules with their arguments, drawn by Python: most of the time of Hypothesis is its own."""
+
+
 def test_a_thousand_sequences():
     """Whatever clients do: no core is granted twice, each job ends once, replay gives the same state."""
-    explore(1000, 12)
+    assert {one.function.__name__ for one in AnySequence().rules} == set(RANDOM)
+    for seed in range(1000):
+        source, machine = random.Random(seed), AnySequence()
+        kind, policy = source.choice(sorted(WORKLOADS)), source.choice(POLICIES[:5])
+        cores, paused = source.choice(CORES[1:]), source.choice([math.inf, 0, 1])
+        said = [("start", {"kind": kind, "policy": policy, "cores": cores, "paused": paused})]
+        for _ in range(10):
+            # One in five is a job that comes: without jobs there is little to see.
+            name = "register" if source.random() < 0.2 else source.choice(list(RANDOM))
+            said.append((name, RANDOM[name](source)))
+        try:
+            for name, arguments in said:
+                getattr(machine, name)(**arguments)
+                for check in machine.invariants:
+                    check.function(machine)
+            machine.teardown()
+        except Exception as error:
+            raise AssertionError(f"sequence {seed}: {said}") from error
+
+
+def test_a_few_sequences_that_are_made_short():
+    """The same for a hundred sequences of Hypothesis, which finds a short one where any fails."""
+    explore(100, 16)
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_cores_and_cpus_are_kept_for_clients(tmp_path):
 
 
 def test_the_end_of_a_broker_is_not_the_end_of_its_clients(tmp_path):
-    """Sessions end when a broker is told to stop; what happens until it is gone does not change the record."""
+    """Sessions end when a broker is told to stop; what happens then does not change the record."""
     record = ClientRecord(tmp_path)
     first = broker_of(record)
     with record.seat("a", os.getpid()):
