@@ -283,6 +283,10 @@ def _unquoted(signature: Any) -> str:
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
 
 
+SHARED_BASES = ("LazyExecutor",)
+"""Classes that nobody names, whose methods are shown with those of the classes that have them."""
+
+
 class _Members:
     """The public members of a class that are documented: fields, properties, methods."""
 
@@ -295,12 +299,17 @@ class _Members:
         for name, text in self._attributes.items():
             if not name.startswith("_"):
                 yield name, text
-        for name, member in vars(self.cls).items():
+        for name, member in self._own().items():
             if name.startswith("_") or name in {"check", *self._attributes}:
                 continue
             function = _function(member)
             if function is not None and inspect.getdoc(function):
                 yield name + self._arguments(member, function), _cell(_summary(function))
+
+    def _own(self) -> dict[str, Any]:
+        """What the class defines, and what it has of a base that is there for its methods alone."""
+        bases = [base for base in self.cls.__mro__[1:] if base.__name__ in SHARED_BASES]
+        return {name: member for cls in (self.cls, *bases) for name, member in vars(cls).items()}
 
     @staticmethod
     def _arguments(member: Any, function: Callable[..., Any]) -> str:

@@ -79,6 +79,9 @@ def test_a_second_broker_is_refused(broker):
         (("--workload", "nothing.toml"), ("nothing.toml",)),
         (("--memory", "much"), ("memory", "4G")),
         (("--port", "99999"), ("port",)),
+        (("--keep", "7w"), ("7w", "7d")),
+        (("--grace", "short"), ("grace",)),
+        (("--paused-at-most", "-1"), ("paused-at-most",)),
     ],
 )
 def test_wrong_options_of_serve_are_one_line(options, words, monkeypatch):
@@ -115,11 +118,13 @@ def test_submitted_programs_have_the_variables_of_their_user(broker):
 
 def test_jobs_are_shown_changed_and_cancelled(broker):
     """A program that runs is in the table with its cores, can be made heavier, and ends when asked."""
-    job = document(broker, "submit", "--class", "long", "--size", "3600", "--", "sleep", "600")["id"]
+    known = ("--class", "long", "--size", "3600", "--max-cores", "1")
+    job = document(broker, "submit", *known, "--", "sleep", "600")["id"]
     eventually(lambda: state(broker, job) == "running")
     shown = run(broker, "status").out
     assert {job, "long", "running", "sleep"} <= set(shown.split())
-    assert document(broker, "status", job)["class"] == "long"
+    found = document(broker, "status", job)
+    assert (found["class"], found["max_cores"], found["target"]) == ("long", 1, 1)
     assert "sleep 600" in run(broker, "status", job).out
     assert document(broker, "set", job, "--weight", "4")["weight"] == 4.0
     assert run(broker, "set", job, "--class", "other").out == f"job {job}: class other, weight 4\n"

@@ -140,8 +140,8 @@ def weather(folder, kills: int, programs: int, cores: int) -> None:
 
 
 def test_a_broker_that_is_killed(tmp_path):
-    """Three kills during twelve programs: each ends once, as it should; no core is used twice at a time."""
-    weather(tmp_path, kills=3, programs=12, cores=4)
+    """Two kills during eight programs: each ends once, as it should; no core is used twice at a time."""
+    weather(tmp_path, kills=2, programs=8, cores=4)
 
 
 @pytest.mark.slow

@@ -72,15 +72,15 @@ def test_one_job_alone_attains_its_bound():
 def test_a_bound_at_every_moment(policy, load):
     """Whatever the policy and the weights, the cost is never below the bound, and WHAM comes near to it."""
     workload = paper_workload().at(8, load)
-    jobs = Chunk(*(part[:300] for part in Drawn(7).stream(workload).take()[:3]))
-    weights = np.random.default_rng(1).choice([0.5, 1.0, 4.0], 300)
+    jobs = Chunk(*(part[:160] for part in Drawn(7).stream(workload).take()[:3]))
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 4.0], 160)
     scheduler = Scheduler(workload, 8, policy)
     cost = CostSoFar(scheduler)
     ratios, inner = [], cost.watching(scheduler.handle)
 
     def handle(event, now):
         actions = inner(event, now)
-        if cost.arrivals % 50 == 0 and cost.area:
+        if cost.arrivals % 40 == 0 and cost.area:
             ratios.append((cost.account(0.0).bound() or 0.0) / cost.area)
         return actions
 
@@ -115,7 +115,7 @@ def test_a_bound_though_beliefs_are_wrong_and_change(exponent):
     """Jobs whose true speedup is another, from which the scheduler learns: the bound stays below the cost."""
     workload = paper_workload().at(8, 0.3)
     true = Workload("true", tuple(replace(c, speedup=Power(exponent)) for c in workload.classes))
-    jobs = Chunk(*(part[:60] for part in Drawn(7).stream(workload).take()[:3]))
+    jobs = Chunk(*(part[:30] for part in Drawn(7).stream(workload).take()[:3]))
     scheduler = Scheduler(workload, 8, "wham")
     cost = CostSoFar(scheduler)
     ratios, inner = [], cost.watching(scheduler.handle)
@@ -128,5 +128,5 @@ def test_a_bound_though_beliefs_are_wrong_and_change(exponent):
 
     VirtualMachine(scheduler, true, handle=handle, report=0.01, unit=0.002).departures(jobs)
     assert scheduler.beliefs.learner(0) is not None
-    assert len(ratios) == 60
+    assert len(ratios) == 30
     assert max(ratios) <= 1.0 + 1e-6

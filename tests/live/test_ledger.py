@@ -71,6 +71,22 @@ def test_fewer_cores_than_are_granted():
     assert ledger.confirm("a", 0, 2) == [Grant("b", 2, 2)]
 
 
+def test_cores_are_kept_for_a_job_that_may_come_back():
+    """Cores of a job that is expected are granted to no other, and are its own again when it is there."""
+    ledger = opened(4, "a")
+    ledger.expect("b", 3)
+    assert ledger.retarget({"a": 4}) == [Start("a", 1, 1)]
+    ledger.expect("c", 2)
+    assert ledger.expected == {"b": 3}, "what is granted or kept already cannot be kept for another"
+    assert ledger.open("b", 1, in_use=3) == []
+    assert (ledger.accounts["b"].granted, ledger.free, ledger.expected) == (3, 0, {})
+    ledger.close("b")
+    ledger.expect("b", 3)
+    assert ledger.hand_out() == []
+    ledger.expect("b", 0)
+    assert ledger.hand_out() == [Grant("a", 4, 2)]
+
+
 def test_at_once_or_not_at_all():
     """A rigid job waits until all its cores are there; another takes them one by one."""
     ledger = opened(4, "a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import pytest
 
@@ -23,7 +24,7 @@ from malleable.live.events import (
     WeightChanged,
 )
 from malleable.live.scheduler import Scheduler
-from malleable.model import JobClass, Workload, paper_workload
+from malleable.model import ConditionWarning, JobClass, Workload, paper_workload
 
 
 def confirm_all(scheduler, actions, now):
@@ -311,3 +312,76 @@ def test_documents_of_events():
                      {"kind": "registered", "job": "a", "job_class": "job", "weight": math.inf}):  # fmt: skip
         with pytest.raises(ParameterError):
             Event.of(document)
+
+
+@pytest.mark.parametrize("policy", ["wham", "equi", "greedy", "fixed-width", "hesrpt", "pollux:period=0.3"])
+def test_no_job_has_more_cores_than_it_takes(policy):
+    """Whatever the policy, a job has at most what it takes; the others have the rest, and no core is idle."""
+    scheduler = Scheduler(one_class(), 16, policy)
+    for name, most in (("a", 2), ("b", 1), ("c", 5), ("d", None)):
+        prompt(scheduler, Registered(name, "job", max_cores=most), 0.0)
+    prompt(scheduler, Tick(), 1.0)
+    found = told(scheduler)
+    assert all(found[name] <= most for name, most in (("a", 2), ("b", 1), ("c", 5))), found
+    assert policy == "fixed-width" or sum(found.values()) == 16, found
+
+
+@pytest.mark.parametrize("policy", ["wham", "greedy"])
+@pytest.mark.parametrize("cores", [3, 8, 20])
+def test_the_most_of_a_job_is_as_that_of_a_class(policy, cores):
+    """Jobs that take at most three cores get what jobs of a class whose widths end there get."""
+    size, poisson = {"kind": "exponential", "mean": 2.0}, {"kind": "poisson", "rate": 0.1}
+    described = {"arrivals": poisson, "size": size, "speedup": {"kind": "amdahl", "sequential": 0.1}}
+    free, capped = {"name": "free", **described}, {"name": "capped", "widths": {"max": 3}, **described}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConditionWarning)
+        by_class = Workload.from_dict({"name": "w", "classes": [{**free, "widths": "whole"}, capped]})
+        by_job = Workload.from_dict({"name": "w", "classes": [free, {"name": "capped", **described}]})
+    found = []
+    for workload, most in ((by_class, None), (by_job, 3)):
+        scheduler = Scheduler(workload, cores, policy)
+        for i in range(4):
+            name, limit = ("capped", most) if i % 2 else ("free", None)
+            prompt(scheduler, Registered(f"j{i}", name, size=5.0, max_cores=limit), 0.0)
+        found.append(told(scheduler))
+    assert found[0] == found[1]
+
+
+def test_the_most_of_a_job_among_the_widths_of_its_class():
+    """Of the widths 2, 4 and 8 a job that takes at most 5 cores gets 4; one that takes 1 is refused."""
+    described = {"arrivals": {"kind": "poisson", "rate": 0.1}, "size": {"kind": "exponential", "mean": 2.0}}
+    row = {"name": "job", "widths": [2, 4, 8], "speedup": {"kind": "amdahl", "sequential": 0.1}, **described}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConditionWarning)
+        scheduler = Scheduler(Workload.from_dict({"name": "w", "classes": [row]}), 16, "wham")
+    prompt(scheduler, Registered("a", "job", max_cores=5), 0.0)
+    assert told(scheduler) == {"a": 4}
+    assert scheduler.handle(Registered("b", "job", max_cores=1), 0.0) == []
+    assert scheduler.refused == "job 'b' takes at most 1 cores, and its class at least 2"
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+def test_few_jobs_pause(limit):
+    """However many jobs come, at most so many started ones have no core; heavier newcomers start first."""
+    scheduler = Scheduler(None, 2, "wham", most_paused=limit)
+    for i in range(40):
+        prompt(scheduler, Registered(f"j{i}", "x", weight=1.0 + (i == 39)), float(i))
+    most = 0
+    for i in range(40):
+        accounts = scheduler.ledger.accounts
+        paused = [job for job, account in accounts.items() if account.started and not account.granted]
+        most = max(most, len(paused))
+        assert scheduler.ledger.granted == 2, "no core is idle"
+        if i == limit + 2:
+            assert accounts.get("j39") is None or accounts["j39"].started
+        running = next(job for job, account in accounts.items() if account.granted)
+        prompt(scheduler, Finished(running), 100.0 + 10.0 * i)
+    assert most == limit
+
+
+def prompt(scheduler, event, now):
+    """An event, whose actions are carried out at once."""
+    actions = scheduler.handle(event, now)
+    while actions:
+        action = actions.pop(0)
+        actions += scheduler.handle(Confirmed(action.job, action.cores, action.number), now)

@@ -18,7 +18,19 @@ KEYS = {
     *("jobs", "uptime", "present", "waiting"),
 }
 JOB_KEYS = {
-    *("id", "class", "state", "granted", "in_use", "target", "progress", "weight", "age", "remaining"),
+    *(
+        "id",
+        "class",
+        "state",
+        "granted",
+        "in_use",
+        "max_cores",
+        "target",
+        "progress",
+        "weight",
+        "age",
+        "remaining",
+    ),
     *("units", "units_done", "cpus", "kind", "command", "speed"),
 }
 

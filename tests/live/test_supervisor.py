@@ -33,6 +33,12 @@ from malleable.live import supervisor
 supervisor.NO_BROKER_SECONDS, supervisor.PROBE_SECONDS = 0.2, 0.05
 sys.exit(supervisor.main(sys.argv[1:]))
 """
+SECOND = """\
+import sys
+from malleable.live import job_folder, supervisor
+job_folder.LOCK_SECONDS = 0.1
+sys.exit(supervisor.main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +141,7 @@ def test_a_second_supervisor_is_not_needed(broker, tmp_path):
         "sh", "-c", f"echo x >> {tmp_path}/ran; while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"
     )
     wait_until((tmp_path / "ran").exists, "the start")
-    again = [sys.executable, "-P", "-m", "malleable.live.supervisor", str(broker.folder(job).path)]
+    again = [sys.executable, "-c", SECOND, str(broker.folder(job).path)]
     assert subprocess.run(again, env=environment(), check=False).returncode == NOT_NEEDED
     (tmp_path / "go").touch()
     assert broker.wait([job])[0]["state"] == "finished"

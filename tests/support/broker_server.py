@@ -210,9 +210,12 @@ class ServeProcess:
         return self._reap()
 
     def _reap(self):
-        status = self.process.wait(PATIENCE)
-        self.process.stdout.close()
-        return status
+        try:
+            return self.process.wait(PATIENCE)
+        finally:  # also one that does not end is not left behind
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
 
     def run(self, *arguments, stdin="", folder=None):
         """`malleable ARGUMENTS`, at this broker."""

@@ -28,7 +28,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path in {"/v1/status", "/v1/history"}:
             document = self.outer.status if self.path.endswith("status") else self.outer.history
             self.answer(200, json.dumps(document).encode())
-        elif self.path == "/v1/events":
+        elif self.path.startswith("/v1/events?most="):
             self.stream()
         else:
             self.answer(404, b"{}")

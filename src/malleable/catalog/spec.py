@@ -179,7 +179,11 @@ def annotation(cls: type[Spec], name: str) -> Any:
     """The evaluated annotation of one field, with its range."""
     home = next(c for c in cls.__mro__ if name in inspect.get_annotations(c))
     text = inspect.get_annotations(home)[name]
-    return eval(text, vars(sys.modules[home.__module__])) if isinstance(text, str) else text  # noqa: S307
+    if not isinstance(text, str):
+        return text
+    # Not the text itself: to evaluate a text makes Python forget that it was interrupted, if it is about to
+    # end because of that, and its exit status would not say so.
+    return eval(compile(text, home.__module__, "eval"), vars(sys.modules[home.__module__]))  # noqa: S307
 
 
 def frozen(value: Any) -> Any:

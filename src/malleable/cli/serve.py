@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli._live import bytes_of
-from malleable.cli._shared import PolicyOption, whole
+from malleable.cli._shared import PolicyOption, number, whole
 
 if TYPE_CHECKING:
     from malleable.live.server.run import Place
@@ -37,6 +37,28 @@ def command(
             "--port", metavar="P", help="Also listen on this port of 127.0.0.1, 0 for any: the page."
         ),
     ] = None,
+    paused_at_most: Annotated[
+        str | None,
+        typer.Option(
+            "--paused-at-most",
+            metavar="K",
+            help="Start no job while that would leave more than K started ones without cores; 4 per core.",
+        ),
+    ] = None,
+    grace: Annotated[
+        str,
+        typer.Option(
+            "--grace", metavar="S", help="Seconds after a start in which cores of earlier clients are kept."
+        ),
+    ] = "2",
+    keep: Annotated[
+        str,
+        typer.Option(
+            "--keep",
+            metavar="K",
+            help="Outputs of ended programs to keep: so many, of so many days, whichever is more, or all.",
+        ),
+    ] = "1000,30d",
     no_bind: Annotated[
         bool,
         typer.Option("--no-bind", help="Bind jobs to no CPUs; N may be larger than there are."),
@@ -46,6 +68,7 @@ def command(
     from malleable.errors import ExecutionError, to_install
 
     try:
+        from malleable.live.retention import Keep
         from malleable.live.server.run import Settings, serve
     except ImportError as error:
         raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
@@ -56,6 +79,9 @@ def command(
         memory=None if memory is None else bytes_of(memory),
         port=None if port is None else whole(port, "port", "8008"),
         bind=not no_bind,
+        paused_at_most=None if paused_at_most is None else whole(paused_at_most, "paused-at-most", "8"),
+        grace=number(grace, "grace"),
+        keep=Keep.parse(keep),
     )
     serve(settings, _say_where)
 

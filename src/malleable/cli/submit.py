@@ -12,7 +12,7 @@ import typer
 
 from malleable.cli import _signals
 from malleable.cli._live import LOOK_SECONDS, broker, bytes_of, write_bytes
-from malleable.cli._shared import JsonOption, number, print_json, say
+from malleable.cli._shared import JsonOption, number, print_json, say, whole
 
 
 def command(
@@ -41,6 +41,9 @@ def command(
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="Memory that it needs, such as 4G.")
     ] = None,
+    max_cores: Annotated[
+        str | None, typer.Option("--max-cores", metavar="K", help="The most cores that it takes.")
+    ] = None,
     never_pause: Annotated[
         bool, typer.Option("--never-pause", help="Once started, it keeps at least one core.")
     ] = False,
@@ -63,6 +66,7 @@ def command(
         "weight": None if weight is None else number(weight, "weight"),
         "memory": 0.0 if memory is None else bytes_of(memory),
         "never_pause": never_pause,
+        "max_cores": None if max_cores is None else whole(max_cores, "max-cores", "4"),
         "on_resize": on_resize,
     }
     with broker() as client:

@@ -1,4 +1,4 @@
-"""Which jobs may be given cores: those whose memory fits, and those that must not be paused."""
+"""Which jobs may be given cores: those whose memory fits, few enough to start, and who must not be paused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.live.job_table import ARRIVED, CLASS, MEMORY, NEVER_PAUSE, STARTED, JobTable
+from malleable.live.job_table import ARRIVED, CLASS, MEMORY, NEVER_PAUSE, STARTED, WEIGHT, JobTable
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray
@@ -25,6 +25,25 @@ def fits_in_memory(table: JobTable, rows: IntArray, memory: float) -> BoolArray:
         waiting = waiting[np.argsort(table[ARRIVED][rows[waiting]], kind="stable")]
         within = np.cumsum(needs[waiting]) <= memory - needs[started].sum()
         allowed[waiting[np.logical_and.accumulate(within)]] = True
+    return np.asarray(allowed)
+
+
+def few_enough_paused(
+    table: JobTable, rows: IntArray, cores: FloatArray, limit: float, most_started: float
+) -> BoolArray | None:
+    """Who may be given cores, where a division would leave more than `limit` started jobs without any.
+
+    Those are all that have started and, up to `most_started` in all, others that the division would start:
+    the heaviest, and of these the earliest. None where all is well, or the division starts nobody.
+    """
+    started = table[STARTED][rows] > 0.0
+    newcomers = np.flatnonzero(~started & (cores > 0.0))
+    if len(newcomers) == 0 or (started & (cores == 0.0)).sum() <= limit:
+        return None
+    room = int(max(0.0, most_started - started.sum()))
+    heaviest = np.argsort(-table[WEIGHT][rows[newcomers]], kind="stable")[:room]
+    allowed = started
+    allowed[newcomers[heaviest]] = True
     return np.asarray(allowed)
 
 

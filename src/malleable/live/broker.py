@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from malleable.live.cost_so_far import CostSoFar
-from malleable.live.events import CoresChanged, Ended, Tick
+from malleable.live.events import CoresChanged, Ended, Expected, Tick
 from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
 
@@ -52,8 +52,9 @@ class Broker:
     """Divides cores among clients that join and leave; `close` ends its thread.
 
     Without `cpus` cores are numbers only, and there may be more of them than the machine has. `handle` is
-    called in place of `scheduler.handle`, by a journal say; `on_change` after whatever changed something. The
-    `clock` passes `speed` of its units per second.
+    called in place of `scheduler.handle`, by a journal say; `before_orders` after each event and before what
+    follows from it is said to any job, `on_change` after that. The `clock` passes `speed` of its units per
+    second.
     """
 
     def __init__(
@@ -64,14 +65,18 @@ class Broker:
         clock: Callable[[], float] = time.monotonic,
         speed: float = 1.0,
         handle: Callable[[Event, float], list[Action]] | None = None,
+        before_orders: Callable[[Event], None] | None = None,
         on_change: Callable[[Event], None] | None = None,
     ) -> None:
         self.scheduler = scheduler
-        self._cpus, self._clock, self._speed, self._on_change = cpus, clock, speed, on_change
+        self._cpus, self._clock, self._speed = cpus, clock, speed
+        self._before_orders, self._on_change = before_orders, on_change
         self.cost = CostSoFar(scheduler)
         self._handle = self.cost.watching(handle or scheduler.handle)
         self._start = clock()
         self._members: dict[str, _Member] = {}
+        self._kept_cpus: dict[str, list[int]] = {}
+        """CPUs of jobs that are expected back."""
         self._lock = threading.Condition(threading.RLock())
         self._closed = False
         self._check_cpus(scheduler.ledger.cores)
@@ -95,6 +100,7 @@ class Broker:
             if event.job not in self._members:
                 self._members[event.job] = member = _Member(on_order, on_cancel)
                 if self._cpus is not None:
+                    self._cpus.give_back(self._kept_cpus.pop(event.job, ()))
                     member.cpus = self._cpus.claim(list(cpus)[: event.cores])
             try:
                 orders = self._apply(event)
@@ -106,6 +112,17 @@ class Broker:
                 # It keeps its cores, but perhaps not on the CPUs that it has been using.
                 account = self.scheduler.ledger.accounts[event.job]
                 orders.append(Order(event.job, account.told, account.number, self.cpus_of(event.job)))
+        self._deliver(orders, event)
+
+    def expect(self, job: str, cores: int, cpus: Iterable[int] = ()) -> None:
+        """Keep cores, and CPUs, for a job of an earlier broker that may come back; with 0 cores no longer."""
+        event = Expected(job, cores)
+        with self._lock:
+            if self._cpus is not None:  # before the cores are free, as a CPU is granted with each
+                self._cpus.give_back(self._kept_cpus.pop(job, ()))
+            orders = self._apply(event)
+            if self._cpus is not None and cores:
+                self._kept_cpus[job] = self._cpus.claim(list(cpus)[: self.scheduler.ledger.expected.get(job)])
         self._deliver(orders, event)
 
     def tell(self, event: Event) -> None:
@@ -179,6 +196,7 @@ class Broker:
             self._cpus.give_back(member.cpus)
 
     def _deliver(self, orders: list[Order], event: Event) -> None:
+        tell(self._before_orders, event)
         for order in orders:
             member = self._members.get(order.job)
             if member is not None:

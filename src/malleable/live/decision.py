@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.contracts import Policy
-from malleable.engine.width_table import encode_limits, pause_between
+from malleable.engine.width_table import allowed_at_most, encode_limits, pause_between
 from malleable.live.admission import protected
 from malleable.live.estimates import remaining_work
 from malleable.live.job_table import (
@@ -24,6 +24,7 @@ from malleable.live.job_table import (
     CALM,
     CLASS,
     KEPT,
+    MOST,
     OWN_WEIGHT,
     RESTARTS,
     TARGET,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 """How often the policy is asked again because a job that must not be paused would be."""
+CAP_ROUNDS = 8
+"""How often it is asked again because jobs would be given more cores than they take."""
 
 
 class Division(NamedTuple):
@@ -124,17 +127,44 @@ class Machine:
         keep = protected(table, rows, self.least, self.cores)
         fixed = np.zeros(len(rows), dtype=bool)
         for attempt in range(ROUNDS + 1):
-            found = self._ask(table, rows, now, fixed)
+            found = self._ask_within_caps(table, rows, now, fixed)
             paused = keep & ~fixed & (found.cores == 0.0)
             if not paused.any():
                 break
             fixed |= keep if attempt == ROUNDS - 1 else paused
         return found
 
-    def _ask(self, table: JobTable, rows: IntArray, now: float, fixed: BoolArray) -> Division:
-        """What the policy gives the jobs, those fixed having their narrowest width beforehand."""
+    def _ask_within_caps(self, table: JobTable, rows: IntArray, now: float, narrow: BoolArray) -> Division:
+        """What the policy gives the jobs, none of them more than it takes; some are as narrow as can be.
+
+        A job that would be given too much has as much as it takes, and the policy divides the rest among the
+        others. That is what a policy with prices does itself: the demand under a cap is the smaller of both.
+        """
         out = np.zeros(len(rows))
-        out[fixed] = self.least[table[CLASS][rows[fixed]].astype(np.intp)]
+        out[narrow] = self.least[table[CLASS][rows[narrow]].astype(np.intp)]
+        caps, fixed = self._caps(table, rows), narrow
+        for _ in range(CAP_ROUNDS):
+            found = self._ask(table, rows, now, fixed, out)
+            over = ~fixed & (found.cores > caps)
+            if not over.any():
+                return found
+            out[over], fixed = caps[over], fixed | over
+        return Division(np.minimum(found.cores, caps), found.price)
+
+    def _caps(self, table: JobTable, rows: IntArray) -> FloatArray:
+        """The widest allowed width that each job takes."""
+        caps = table[MOST][rows]
+        if not self.workload.plain:
+            for j in np.flatnonzero(np.isfinite(caps)).tolist():
+                i = int(table[CLASS][rows[j]])
+                caps[j] = max(allowed_at_most(self.limits, i, caps[j]), self.least[i])
+        return caps
+
+    def _ask(
+        self, table: JobTable, rows: IntArray, now: float, fixed: BoolArray, widths: FloatArray
+    ) -> Division:
+        """What the policy gives the jobs, those fixed having their widths beforehand."""
+        out = np.where(fixed, widths, 0.0)
         others, cores = rows[~fixed], float(self.cores - out.sum())
         if cores < 1.0 or len(others) == 0:
             return Division(out, None)

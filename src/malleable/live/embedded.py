@@ -57,6 +57,7 @@ class EmbeddedBroker:
             size=request.size,
             memory=request.memory,
             never_pause=request.never_pause,
+            max_cores=request.max_cores,
         )
         joined: Future[None] = Future()
 

@@ -49,7 +49,8 @@ class Event(Spec):
 class Registered(Event):
     """A job is there.
 
-    `units` says how many units of work it has, `size` how long they take on one core, where that is known.
+    It takes at most `max_cores`. `units` says how many units of work it has, `size` how long they take on one
+    core, where that is known.
     A job that was counted before (its broker was started again) says how many `cores` it uses, its `age` and
     the `work_done`; it keeps them until the next decision, at the next other event. One that was `started`
     holds its memory even while it uses no core.
@@ -68,6 +69,21 @@ class Registered(Event):
     cores: Cores = 0
     age: NonNegative = 0.0
     started: bool = False
+    max_cores: Annotated[int, Ge(1), Le(MOST_CORES)] | None = None
+
+
+@dataclass(frozen=True)
+class Expected(Event):
+    """A job that is not here may be using so many cores, and come back: they are kept for it.
+
+    It was counted by a broker that is gone. With 0 cores it is expected no longer; when it registers, its
+    cores are its own again.
+    """
+
+    kind: ClassVar[str] = "expected"
+
+    job: Name
+    cores: Cores
 
 
 @dataclass(frozen=True)
@@ -183,7 +199,7 @@ class Tick(Event):
 KINDS: dict[str, type[Event]] = {
     made.kind: made
     for made in (
-        *(Registered, Progressed, Confirmed, Finished, Failed, Cancelled, Lost),
+        *(Registered, Expected, Progressed, Confirmed, Finished, Failed, Cancelled, Lost),
         *(WeightChanged, ClassChanged, CoresChanged, PolicyChanged, Tick),
     )
 }

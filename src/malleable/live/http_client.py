@@ -100,9 +100,9 @@ class BrokerClient:
         with self._stream(query) as response:
             yield from response.iter_raw()
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """Status documents, as they change."""
-        with self._stream("/v1/events") as response:
+    def events(self, most: int = 100) -> Iterator[dict[str, Any]]:
+        """Status documents, as they change, with so many jobs at most, those with cores first."""
+        with self._stream(f"/v1/events?most={most}") as response:
             for line in response.iter_lines():
                 if line.startswith(EVENT):
                     yield json.loads(line.removeprefix(EVENT))

@@ -19,9 +19,10 @@ TARGET, STARTED, RESTARTS, CALM, KEPT = range(5, 10)
 quiet, and the width it has chosen (for good, if it is moldable)."""
 SIZE, DONE, SPEED, SINCE = range(10, 14)
 """Work in all (NaN: unknown), work done up to the time `SINCE`, and its speed from then on."""
-RAN, MEMORY, NEVER_PAUSE = range(14, 17)
-"""Whether it has ever said that it uses cores, the memory it was promised, whether it must not be paused."""
-COLUMNS = 17
+RAN, MEMORY, NEVER_PAUSE, MOST = range(14, 18)
+"""Whether it has ever said that it uses cores, the memory it was promised, whether it must not be paused, and
+the most cores that it takes (infinite: any number)."""
+COLUMNS = 18
 FIRST_ROWS = 64
 
 
@@ -50,7 +51,7 @@ class JobTable:
         row = self.row_of[job] = len(self.ids)
         self.ids.append(job)
         self.columns[:, row] = 0.0
-        self.columns[PRESENT, row] = 1.0
+        self.columns[PRESENT, row], self.columns[MOST, row] = 1.0, np.inf
         for column, value in values.items():
             self.columns[column, row] = value
         return row

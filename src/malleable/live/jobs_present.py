@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, nan
+from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from malleable.live.job_table import (
     DONE,
     KEPT,
     MEMORY,
+    MOST,
     NEVER_PAUSE,
     OWN_WEIGHT,
     RAN,
@@ -58,6 +59,7 @@ class JobsPresent:
                 DONE: event.work_done, SINCE: now, SPEED: self._speed(class_index, cores),
                 TARGET: cores, KEPT: cores, STARTED: before, RAN: before,
                 MEMORY: event.memory, NEVER_PAUSE: event.never_pause,
+                MOST: event.max_cores or inf,
             },
         )  # fmt: skip
         if event.units is not None:

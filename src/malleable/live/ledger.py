@@ -14,6 +14,8 @@ shrink always comes before the grant that needs its cores.
 A confirmation names the action that it answers, and only one that answers the last action gives cores back:
 what was said before may be out of date, as the job may have widened since, or be about to. When the number of
 cores falls below what is granted, nothing is granted until enough was given back.
+
+Cores of a job that was here before and is expected back count as granted to it, though it has no account.
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ class Ledger:
         self.cores = cores
         self.granted = 0
         self.accounts: dict[str, Account] = {}
+        self.expected: dict[str, int] = {}
+        """Cores that are kept for jobs which may come back."""
         self._wanting: set[str] = set()
         """Jobs that were told less than their target."""
         self._queue: list[tuple[int, str]] = []
@@ -56,12 +60,20 @@ class Ledger:
 
     @property
     def free(self) -> int:
-        """Cores that are granted to no job; negative while too many are granted."""
-        return self.cores - self.granted
+        """Cores that are granted to no job and kept for none; negative while too many are granted."""
+        return self.cores - self.granted - sum(self.expected.values())
+
+    def expect(self, job: str, cores: int) -> None:
+        """Keep cores for a job that is not here, as far as they are free; 0 keeps none any more."""
+        self.expected.pop(job, None)
+        kept = min(cores, max(self.free, 0))
+        if kept:
+            self.expected[job] = kept
 
     def open(self, job: str, rank: int, *, at_once: bool = False, in_use: int = 0) -> list[Action]:
         """Count a job; one that uses cores already is granted those that are free, and told so."""
         account = self.accounts[job] = Account(rank, at_once)
+        self.expected.pop(job, None)
         if in_use == 0:
             return []
         adopted = min(in_use, max(self.free, 0))

@@ -73,6 +73,7 @@ class JobRequest:
     size: float | None = None
     memory: float = 0.0
     never_pause: bool = False
+    max_cores: int | None = None
     job: str = ""
 
     def named(self) -> JobRequest:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hmac
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -25,6 +26,7 @@ from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
 from malleable.live.program_processes import ProgramProcesses
 from malleable.live.program_run import ProgramRun
+from malleable.live.retention import KEEP, Keep, Retention
 from malleable.live.state.schema import StoreError
 from malleable.live.state.store import PRESENT
 
@@ -57,6 +59,7 @@ class ProgramJobs:
         socket_path: Path,
         *,
         most_queued: int = MOST_QUEUED,
+        keep: Keep = KEEP,
     ) -> None:
         self._broker, self._store, self._folder = broker, store, folder
         self._most_queued = most_queued
@@ -64,6 +67,7 @@ class ProgramJobs:
         self._lock = threading.RLock()
         self._draining = False
         self._processes = ProgramProcesses(broker, store, socket_path, self._forget)
+        self._retention = Retention(store, folder / "jobs", keep, self._processes.loop)
 
     # What users ask for.
 
@@ -185,6 +189,7 @@ class ProgramJobs:
                 waiting.append(run)
         running = len(self._runs) > len(waiting)
         self._processes.loop.later(SETTLE_SECONDS if running else 0.0, self._join_next, waiting[::-1])
+        self._retention.start()
 
     def _join_next(self, waiting: list[ProgramRun]) -> None:
         """Have the programs that wait join, one at a time: what else there is to do comes in between."""
@@ -202,7 +207,9 @@ class ProgramJobs:
         self._processes.loop.soon(self._join_next, waiting)
 
     def _add(self, stored: StoredJob) -> ProgramRun:
-        run = ProgramRun(stored, self._job_folder(stored.job), cancel_asked=stored.cancel_asked)
+        # Variables may be many: thousands of queued programs are better kept without.
+        lean = replace(stored, request=replace(stored.request, environment={}))
+        run = ProgramRun(lean, self._job_folder(stored.job), cancel_asked=stored.cancel_asked)
         with self._lock:
             self._runs[run.job] = run
         return run

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from malleable.live.events import KINDS, Confirmed
 from malleable.live.job_folder import ProcessName, Result
@@ -79,19 +79,23 @@ class ProgramProcesses:
             self._start(run)
 
     def _start(self, run: ProgramRun) -> None:
-        request, stored = run.stored.request, run.stored
-        document = {
-            **request.parameters(), "job": run.job, "ticket": stored.ticket, "socket": str(self._socket),
-            "job_class": request.job_class,
-        }  # fmt: skip
         try:
-            run.folder.prepare(document)
+            run.folder.prepare(self._to_supervisor(run))
             pid = start_supervisor(run.folder)
         except OSError as error:  # a full disk, or no process to be had: its turn is not lost
             LOGGER.warning("cannot start program %s yet: %s", run.job, error)
             self.loop.later(RETRY_SECONDS, self._carry_out_order, run)
             return
         self._watch(run, ProcessName.of(pid) or ProcessName(pid, 0, ""))
+
+    def _to_supervisor(self, run: ProgramRun) -> dict[str, Any]:
+        """What a supervisor has to know; the variables of its program are in the store only."""
+        stored = self._store.get(run.job)
+        request = (stored or run.stored).request
+        return {
+            **request.parameters(), "job": run.job, "ticket": run.stored.ticket, "socket": str(self._socket),
+            "job_class": request.job_class,
+        }  # fmt: skip
 
     def _adopt(self, run: ProgramRun) -> None:
         """See to the supervisor that has the lock, whoever started it."""

@@ -24,7 +24,7 @@ from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy, label
 from malleable.errors import InfeasibleError, MalleableError, UnstableError, did_you_mean
 from malleable.live import events as E  # noqa: N812 - E.Registered reads like what it is
-from malleable.live.admission import fits_in_memory
+from malleable.live.admission import few_enough_paused, fits_in_memory
 from malleable.live.decision import Division, Machine
 from malleable.live.job_table import (
     CALM,
@@ -64,7 +64,8 @@ class Scheduler:
 
     `memory` is what there is for all jobs together. A job of a class that the workload does not have is taken
     for one like `unknown`, under the name of its class; with `unknown=None` it is refused. `learn` says
-    whether speedups are learned from reported progress.
+    whether speedups are learned from reported progress. No job is started while that would leave more than
+    `most_paused` started ones without cores: they hold their memory.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Scheduler:
         memory: float = inf,
         unknown: JobClass | None = UNKNOWN,
         learn: bool = True,
+        most_paused: float = inf,
     ) -> None:
         cores = whole_number("cores", cores, 1)
         self.now = 0.0
@@ -85,7 +87,7 @@ class Scheduler:
         self.ended = dict.fromkeys(("finished", "failed", "cancelled", "lost"), 0)
         self.jobs = JobsPresent(workload or unknown_workload(), cores, learn=learn)
         self.ledger = Ledger(cores)
-        self._memory, self._unknown = memory, unknown
+        self._memory, self._unknown, self._most_paused = memory, unknown, most_paused
         self._arrivals = 0
         self._round = inf
         self._hopeless: Machine | None = None
@@ -153,6 +155,11 @@ class Scheduler:
                 f"job {event.job!r} needs memory of {event.memory:g}, and there is {self._memory:g} in all"
             )
         i = self._class_index(event.job_class)
+        least = int(self.machine.least[i])
+        if event.max_cores is not None and event.max_cores < least:
+            raise _RefusedError(
+                f"job {event.job!r} takes at most {event.max_cores} cores, and its class at least {least}"
+            )
         self._arrivals += 1
         at_once = self.machine.at_once[i]
         actions = self.ledger.open(event.job, self._arrivals, at_once=at_once, in_use=event.cores)
@@ -163,6 +170,12 @@ class Scheduler:
             # Others that were running may be on their way: who comes first must not get their cores.
             return actions
         return actions + self._decide_unless_in_rounds()
+
+    def _expected(self, event: E.Expected) -> list[Action]:
+        if event.job in self.table:
+            raise _RefusedError(f"job {event.job!r} is there already")
+        self.ledger.expect(event.job, event.cores)
+        return [] if event.cores else self._decide_unless_in_rounds()
 
     def _progressed(self, event: E.Progressed) -> list[Action]:
         self._check_job(event.job)
@@ -248,7 +261,7 @@ class Scheduler:
         """Ask the policy, note what changes as the simulator does, and tell the ledger."""
         table, rows = self.table, self.table.rows()
         rows = rows[fits_in_memory(table, rows, self._memory)]
-        found = self._divide(rows)
+        rows, found = self._divide_among_few(rows)
         self.price = found.price
         changed = found.cores != table[TARGET][rows]
         widths, rows = found.cores[changed], rows[changed]
@@ -261,6 +274,19 @@ class Scheduler:
         table[KEPT][served] = widths[widths > 0.0]
         named = (table.ids[row] for row in rows.tolist())
         return self.ledger.retarget(dict(zip(named, widths.astype(int).tolist(), strict=True)))
+
+    def _divide_among_few(self, rows: IntArray) -> tuple[IntArray, Division]:
+        """A division that does not start jobs at the price of too many that pause, and whom it is among."""
+        found, limit = self._divide(rows), self._most_paused
+        for most_started in (limit + self.machine.cores, 0.0):
+            allowed = few_enough_paused(self.table, rows, found.cores, limit, most_started)
+            if allowed is None:
+                break
+            fewer = self._divide(rows[allowed])
+            if not fewer.cores.any():  # none of those that pause can use what there is
+                break
+            rows, found = rows[allowed], fewer
+        return rows, found
 
     def _divide(self, rows: IntArray) -> Division:
         """The policy's division of the cores; an equal one while the policy cannot say."""
@@ -305,6 +331,7 @@ class Scheduler:
             "now": self.now,
             "cores": self.ledger.cores,
             "granted": self.ledger.granted,
+            "expected": dict(self.ledger.expected),
             "policy": self.machine.policy.to_dict(),
             "price": self.price,
             "problem": self.problem,

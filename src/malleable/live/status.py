@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.live.estimates import remaining_work, work_done
-from malleable.live.job_table import ARRIVED, CLASS, SIZE, SPEED, WEIGHT
+from malleable.live.job_table import ARRIVED, CLASS, MOST, SIZE, SPEED, WEIGHT
 from malleable.numerics.json_numbers import finite
 
 if TYPE_CHECKING:
@@ -92,12 +92,13 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
         table[WEIGHT][rows].tolist(),
         (now - table[ARRIVED][rows]).tolist(),
         table[SPEED][rows].tolist(),
+        table[MOST][rows].tolist(),
         remaining.tolist(),
         (work_done(table, rows, now) / table[SIZE][rows]).tolist(),
         strict=True,
     )
     out = []
-    for row, index, weight, age, speed, left, share in columns:
+    for row, index, weight, age, speed, most, left, share in columns:
         job = table.ids[row]
         account = scheduler.ledger.accounts[job]
         units, done = scheduler.jobs.units_in_all(job), scheduler.jobs.units_done(job)
@@ -110,6 +111,7 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
                 "granted": account.granted,
                 "in_use": account.in_use,
                 "target": account.target,
+                "max_cores": int(most) if isfinite(most) else None,
                 "progress": None if isnan(progress) else min(max(progress, 0.0), 1.0),
                 "weight": weight,
                 "age": age,

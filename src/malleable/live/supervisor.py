@@ -68,7 +68,11 @@ def supervise(folder: JobFolder, connect: Connect) -> int:
 
 def _client(document: dict[str, Any], folder: JobFolder) -> ProgramClient:
     words = Command(
-        document["command"], Path(document["folder"]), document["environment"], document.get("on_resize")
+        document["command"],
+        Path(document["folder"]),
+        document["environment"],
+        document.get("on_resize"),
+        document.get("max_cores"),
     )
     if document.get("form") != "build":
         return ProgramClient(words, folder)

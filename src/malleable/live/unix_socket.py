@@ -30,10 +30,21 @@ class ForeignSocketError(MalleableError, PermissionError):
 
 def peer_user(connection: socket.socket) -> int | None:
     """The user at the other end; None where the system does not say (it does on Linux)."""
+    return _peer(connection)[1]
+
+
+def peer_process(connection: socket.socket) -> int | None:
+    """The process that has opened the other end; None where it cannot be seen from here."""
+    return _peer(connection)[0] or None
+
+
+def _peer(connection: socket.socket) -> tuple[int, int] | tuple[None, None]:
+    """Process and user at the other end."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return None
+        return None, None
     found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(found)[1])
+    process, user, _group = _CREDENTIALS.unpack(found)
+    return process, user
 
 
 def is_own(connection: socket.socket) -> bool:

@@ -96,18 +96,20 @@ def test_the_simulators_times_of_plain_jobs(name, seed):
      ("fw-cam-repaired:beta=0.6", 0.6)],
 )  # fmt: skip
 def test_the_papers_workload(name, load):
-    """150 jobs of the paper's workload on 32 cores leave when the compiled simulator has them leave.
+    """200 jobs of the paper's workload on 32 cores leave when the simulator has them leave.
 
+    For GREEDY it is the compiled one; that compiled and interpreted ones agree is for the engine's tests.
     FW-CAM has no plan at the load of the others. Another policy has them leave at other times.
     """
     workload = paper_workload().at(32, load)
     workload = workload if name == "wham-integer" else on_whole_widths(workload)
     rng = np.random.default_rng(5)
-    times = np.cumsum(rng.exponential(1.0 / workload.total_rate, 150))
-    classes = rng.choice(3, 150, p=workload.rates / workload.total_rate)
+    times = np.cumsum(rng.exponential(1.0 / workload.total_rate, 200))
+    classes = rng.choice(3, 200, p=workload.rates / workload.total_rate)
     sizes = np.array([workload.classes[i].size.sample(rng, 1)[0] for i in classes])
     jobs = Chunk(times, classes.astype(np.int64), sizes)
-    expected = departures(workload, 32, program(Policy.of(name), workload, 32), jobs)
+    made = program(Policy.of(name), workload, 32)
+    expected = departures(workload, 32, made, jobs, interpreted=name != "greedy")
     got = live_departures(workload, 32, name, jobs)
     np.testing.assert_allclose(got, expected, rtol=1e-9)
     other = live_departures(workload, 32, "fcfs", jobs)

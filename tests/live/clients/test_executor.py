@@ -258,6 +258,22 @@ def test_executors_have_cpus_of_their_own(machine, tmp_path):
         assert [future.result() for future in futures] == list(range(cores + 1))
 
 
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [({"max_cores": 3}, 3), ({"max_workers": 2}, 2), ({"max_workers": 1, "threads": 2, "max_cores": 3}, 2)],
+)
+def test_it_takes_no_more_cores_than_it_says(broker, tmp_path, options, most):
+    """Cores beyond `max_cores`, or beyond what its workers can use, are left to others."""
+    with Executor("a", **options) as one, Executor("b") as two, released(tmp_path):
+        one.submit(units.held, tmp_path, 0)
+        wait_until(lambda: one.width == most, "all the cores that it takes")
+        two.submit(units.held, tmp_path, 1)
+        wait_until(lambda: two.width >= 4 - most, "those that it leaves")
+        assert one.width <= most
+    with pytest.raises(ParameterError, match="max_cores"):
+        Executor("a", max_cores=0)
+
+
 def test_at_width_0_no_unit_starts(broker, tmp_path):
     """Without cores an Executor is paused: the units in hand end, none starts until there are cores again."""
     with Executor() as executor, released(tmp_path):

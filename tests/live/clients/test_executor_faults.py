@@ -139,7 +139,7 @@ def test_ctrl_c_ends_everything(script, tmp_path):
         started = [server, *children(server)]
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGINT
+        assert process.returncode == -signal.SIGINT, err
         assert err.rstrip().endswith("KeyboardInterrupt")
         assert_gone(started)
 

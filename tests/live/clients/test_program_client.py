@@ -35,11 +35,19 @@ def folder(tmp_path):
 def start(folder, tmp_path):
     """A client of a shell's command, that runs in the test's folder."""
 
-    def make(text, environment=None, on_resize=None):
-        words = ["sh", "-c", text]
-        return driven(ProgramClient(Command(words, tmp_path, environment or {}, on_resize), folder))
+    def make(text, environment=None, on_resize=None, max_cores=None):
+        command = Command(["sh", "-c", text], tmp_path, environment or {}, on_resize, max_cores)
+        return driven(ProgramClient(command, folder))
 
     return make
+
+
+def test_libraries_start_no_more_threads_than_it_takes_cores(start, folder):
+    """A program that takes at most one core is told so, whatever the machine has."""
+    with start('echo "$OMP_NUM_THREADS"', max_cores=1) as job:
+        job.obeyed(1, CPUS[:1])
+        assert job.ending.result(60.0) == Ending("finished", 0)
+    assert (folder.path / "output").read_text() == "1\n"
 
 
 def test_it_starts_at_its_first_grant(start, folder, tmp_path):

@@ -120,7 +120,7 @@ def test_everything_is_there(visit, machines, tmp_path, name, screen):
     assert seen.said == []
     assert {url.removeprefix(server.address) for url in seen.asked if not url.startswith("data:")} == {
         *("" if path == "/" else path[1:] for path in FILES),
-        *("v1/status", "v1/history", "v1/events"),
+        *("v1/status", "v1/history", "v1/events?most=200"),
     }
     width = SCREENS[screen]["viewport"]["width"]
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width

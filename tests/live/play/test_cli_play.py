@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 from malleable.results import Comparison
+from support.living import listens, running, wait_until
 from support.shell import malleable
 
 SMALL = ("play", "paper", "--cores", "8", "--load", "0.3", "--jobs", "60", "--speed", "20")
@@ -65,10 +65,9 @@ def test_interrupted():
     """Ctrl-C ends it with one line more than the numbers so far, and the status that shells expect."""
     command = [sys.executable, "-m", "malleable", "play", "paper", "--cores", "8", "--load", "0.3"]
     command += ["--jobs", "100000", "--warmup", "0", "--speed", "5", "--policy", "equi"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        time.sleep(6.0)
+    with running(*command) as process:
+        wait_until(lambda: listens(process), "the handlers")
+        time.sleep(2.0)  # most likely it plays by then; whatever it does, it is to end in the same way
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert process.returncode == 130

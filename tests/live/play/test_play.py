@@ -217,14 +217,14 @@ def test_burning():
     """Jobs that burn work in CPU time of this machine: they take at least as long as their work needs."""
     workload = paper_workload().at(1, 0.5)
     before = time.monotonic()
-    found = play(workload, 1, ["fcfs"], jobs=16, speed=2.0, warmup=0, burn=True)
+    found = play(workload, 1, ["fcfs"], jobs=16, speed=4.0, warmup=0, burn=True)
     passed = time.monotonic() - before
     assert isinstance(found, Played)
     live = found.policies[0].live
     jobs = drawn(workload, 16)
     assert found.burned
     assert live.jobs == 16
-    assert passed * 2.0 >= jobs.times[-1]
+    assert passed * 4.0 >= jobs.times[-1]
     done = sum(c.jobs for c in live.classes)
     assert done >= 1
     records = live.records[0]

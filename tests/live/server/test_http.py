@@ -12,6 +12,7 @@ from malleable.errors import ExecutionError
 from malleable.live.events import Registered
 from malleable.live.following import exit_status, follow
 from malleable.live.http_client import BrokerClient, NoBrokerError
+from malleable.live.state import ProgramRequest
 from support.broker_server import broker_thread, eventually, short_folder
 
 
@@ -110,6 +111,20 @@ def test_events_come_as_things_change(broker, client):
     assert done.wait(20.0)
     thread.join()
     eventually(lambda: client._ask("GET", "/v1/history")["jobs"].get("new"))
+
+
+def test_events_are_short_however_many_wait(broker, client):
+    """Of three hundred jobs a stream lists as many as it was asked for, those with cores first."""
+    for i in range(300):
+        broker.broker.join(Registered(f"job-{i}", "class-1"), lambda _order: None)
+    wide = [job["id"] for job in client.status()["jobs"] if job["granted"]]
+    for most in (0, 2, 10, 500):
+        found = next(client.events(most))
+        assert (found["present"], len(found["jobs"])) == (300, min(most, 300))
+        assert {job["id"] for job in found["jobs"]} >= set(wide[:most])
+    assert len(next(client.events())["jobs"]) == 100
+    with pytest.raises(ExecutionError, match="most"):
+        next(client.events(501))
 
 
 def test_logs_are_read_from_anywhere_and_followed(broker, client):
@@ -215,3 +230,19 @@ def test_draining_is_shown():
     with broker_thread() as broker, BrokerClient(broker.path) as client:
         assert client.drain()["draining"] is True
         assert client.status()["draining"] is True
+
+
+def test_a_log_that_was_removed(broker, client):
+    """What a program printed is kept no longer: one line says so (410), and how it ended stays known."""
+    job = broker.store.add(ProgramRequest(("true",), "/")).job
+    broker.store.mark_ended(job, "failed", 3, started=1.0)
+    assert b"".join(client.log(job)) == b""
+    assert client.job(job)["removed"] is False
+    broker.store.mark_removed(job)
+    with pytest.raises(ExecutionError, match="was removed") as raised:
+        next(client.log(job))
+    assert "--keep" in raised.value.hint
+    with broker.http() as http:
+        assert http.get(f"/v1/jobs/{job}/log").status_code == 410
+    found = client.job(job)
+    assert (found["state"], found["exit_code"], found["removed"]) == ("failed", 3, True)

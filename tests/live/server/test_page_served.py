@@ -29,7 +29,7 @@ def test_the_page_shows_a_real_broker(browser):
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
         page.wait_for_selector("#connection[data-state=live]")
-        job = broker.run("submit", "--class", "shown", "--", "sleep", "600").stdout.strip()
+        job = client.submit({"command": ["sleep", "600"], "folder": "/", "class": "shown"})
         page.get_by_text("shown").first.wait_for()
         eventually(lambda: client.job(job)["state"] == "running")
         assert said == []

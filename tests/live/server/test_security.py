@@ -259,7 +259,7 @@ def test_commands_are_read_by_no_shell():
         )
         assert (done.returncode, done.stdout.splitlines()) == (0, words)
         assert list(folder.iterdir()) == []
-        job = process.run("submit", "--", "; touch x", folder=folder).stdout.strip()
         with BrokerClient(process.path) as client:
+            job = client.submit({"command": ["; touch x"], "folder": str(folder)})
             eventually(lambda: client.job(job)["state"] == "failed")
         assert list(folder.iterdir()) == []

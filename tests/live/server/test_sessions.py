@@ -15,6 +15,7 @@ from websockets.sync.client import unix_connect
 from malleable.live import remote
 from malleable.live.cpus import CpuSets
 from malleable.live.events import Finished, Progressed
+from malleable.live.http_client import BrokerClient
 from malleable.live.membership import JobRequest
 from malleable.live.orders import Held, RefusedError
 from support.broker_server import BrokerThread, alive, broker_thread, eventually, serve_process, short_folder
@@ -174,7 +175,8 @@ def test_clients_are_counted_again_after_a_crash():
         eventually(lambda: one.cores == two.cores == 2)
         numbers = [order.number for order in one.orders]
         assert numbers == sorted(set(numbers))
-        jobs = json.loads(process.run("status", "--json").stdout)["jobs"]
+        with BrokerClient(process.path) as asking:
+            jobs = asking.status()["jobs"]
         assert sorted(job["id"] for job in jobs) == ["one", "two"]
         one_again = next(job for job in jobs if job["id"] == "one")
         assert (one_again["units_done"], one_again["units"]) == (5.0, 10.0)

@@ -80,10 +80,9 @@ def test_builds_and_a_search_share_the_cores():
         sampler = threading.Thread(target=sample)
         sampler.start()
         try:
-            jobs = [
-                broker.run("submit", "--", *build, folder=folder).stdout.strip()
-                for build in (["make"], ["ninja"])
-            ]
+            with BrokerClient(broker.path) as client:
+                known = {"folder": str(folder), "environment": broker.environment}
+                jobs = [client.submit({"command": [build], **known}) for build in ("make", "ninja")]
             search = subprocess.run(
                 [sys.executable, "search.py"],
                 cwd=folder,

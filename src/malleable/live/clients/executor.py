@@ -8,7 +8,6 @@ It is a pool of worker processes (`live.pool`) that is a member of a broker (`cl
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any
 
@@ -17,24 +16,27 @@ from malleable.live.clients.ending import finish_before_exit
 from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
 from malleable.live.membership import JobRequest
 from malleable.live.pool import Pool
-from malleable.live.pool.mapping import ordered_map
+from malleable.live.pool.mapping import LazyExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from types import TracebackType
 
+    from malleable.live.pool.mapping import Submitting
 
-class Executor(concurrent.futures.Executor):
+
+class Executor(LazyExecutor):
     """A `concurrent.futures.Executor` on as many cores as the broker grants, which changes while it works.
 
     Jobs of one `job_class` are alike: what is learned of one helps the others. `weight` says how much it
     matters that this job is done soon (a job of weight 2 counts as two); `units`, how many units it will have
     in all, where that is known. Each worker's BLAS and OpenMP use `threads` threads, and it takes as many
-    cores. At most `max_workers` units run at a time, for units that need much memory, say; cores granted
-    beyond that are idle. With `never_pause` a job that has started keeps a core. `memory`, in bytes, is a
-    promise: the job starts when it fits beside the others. `broker` is the path of a broker's socket, or
-    `embedded` for that of this process, which is the default if none runs on the machine.
+    cores. The job takes at most `max_cores`; at most `max_workers` units run at a time, for units that need
+    much memory, say, and it takes no more cores than those can use. With `never_pause` a job that has started
+    keeps a core. `memory`, in bytes, is a promise: the job starts when it fits beside the others. `broker` is
+    the path of a broker's socket, or `embedded` for that of this process, which is the default if none runs
+    on the machine.
 
     A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
     Ctrl-C in a `with` block ends the units in hand.
@@ -48,6 +50,7 @@ class Executor(concurrent.futures.Executor):
         units: float | None = None,
         threads: int = 1,
         max_workers: int | None = None,
+        max_cores: int | None = None,
         broker: str | None = None,
         never_pause: bool = False,
         memory: float = 0.0,
@@ -55,7 +58,10 @@ class Executor(concurrent.futures.Executor):
         threads = whole_number("threads", threads, 1)
         if max_workers is not None:
             max_workers = whole_number("max_workers", max_workers, 1)
-        request = JobRequest(job_class, weight, units=units, memory=memory, never_pause=never_pause)
+        request = JobRequest(
+            job_class, weight, units=units, memory=memory, never_pause=never_pause,
+            max_cores=_most_cores(max_cores, max_workers, threads),
+        )  # fmt: skip
         self._member = PoolMember(request, threads, max_workers, broker)
         self._pool = Pool(
             0,
@@ -79,20 +85,8 @@ class Executor(concurrent.futures.Executor):
         self._member.has_units(1)
         return future
 
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
-        buffersize: int | None = None,
-    ) -> Iterator[Any]:
-        """Outcomes in the order of the input, which is read as outcomes are taken.
-
-        At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
-        busy.
-        """
-        return ordered_map(_Mapping(self._pool, self._member, iterables), fn, iterables, timeout, buffersize)
+    def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
+        return _Mapping(self._pool, self._member, iterables)
 
     @property
     def width(self) -> int:
@@ -116,6 +110,14 @@ class Executor(concurrent.futures.Executor):
         if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
             self.kill_workers()
         self.shutdown()
+
+
+def _most_cores(max_cores: int | None, max_workers: int | None, threads: int) -> int | None:
+    """The most cores that a job takes: as it says, and no more than its workers can use."""
+    if max_cores is not None:
+        max_cores = whole_number("max_cores", max_cores, 1)
+    limits = [max_cores, None if max_workers is None else max_workers * threads]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 class _Mapping:

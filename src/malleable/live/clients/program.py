@@ -42,12 +42,13 @@ RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Command:
-    """What to run: words, the folder to run in, variables to set, and how to tell of a new width."""
+    """What to run: words, the folder to run in, variables to set, how to tell of a new width, the widest."""
 
     words: Sequence[str]
     folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     on_resize: str | None = None
+    max_cores: int | None = None
 
 
 class Ending(NamedTuple):
@@ -197,7 +198,8 @@ class ProgramClient:
 
     def _environment(self) -> dict[str, str]:
         """Libraries fix their number of threads at the start: as many as the program can ever have cores."""
-        widest = dict.fromkeys(VARIABLES, str(len(os.sched_getaffinity(0))))
+        there = len(os.sched_getaffinity(0))
+        widest = dict.fromkeys(VARIABLES, str(min(there, self._command.max_cores or there)))
         return {**widest, **INSIDE_PROGRAM, **self._command.environment}
 
     def _resize(self, program: Program, cores: int) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Stay:
     """What the pool was told by the broker, and what it has answered; `threads` cores make a worker.
 
-    A pool of at most `most` workers leaves cores beyond that unused: a broker knows no such limit.
+    A pool of at most `most` workers leaves cores beyond that unused; its broker was told to grant no more.
     """
 
     def __init__(self, pool: Manager, threads: int, most: int | None) -> None:

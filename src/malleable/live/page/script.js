@@ -165,7 +165,7 @@ async function connect() {
 
 function listen() {
   events?.close();
-  events = new EventSource("v1/events");
+  events = new EventSource("v1/events?most=200");
   const hear = (event) => {
     live();
     take(JSON.parse(event.data));

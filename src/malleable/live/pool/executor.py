@@ -6,26 +6,28 @@ import atexit
 import itertools
 import os
 import weakref
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError
 from malleable.execution.worker_processes import available
 from malleable.live.pool.manager import Manager
-from malleable.live.pool.mapping import ordered_map
+from malleable.live.pool.mapping import LazyExecutor
 from malleable.live.pool.reports import Reports
 from malleable.live.pool.units import Unit, name_of, pack
 from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
+
+    from malleable.live.pool.mapping import Submitting
 
 WARM_SECONDS = 10.0
 """Seconds that a worker waits for a wider grant before it ends."""
 _managers: weakref.WeakSet[Manager] = weakref.WeakSet()
 
 
-class Pool(Executor):
+class Pool(LazyExecutor):
     """Worker processes, of which `width` carry out units at a time; the width may change at any moment.
 
     Growing is in force at once; shrinking when the units in hand are done, which `on_width(k)` tells. At
@@ -75,20 +77,8 @@ class Pool(Executor):
         self._manager.wake()
         return unit.future
 
-    def map(
-        self,
-        fn: Callable[..., Any],
-        *iterables: Iterable[Any],
-        timeout: float | None = None,
-        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
-        buffersize: int | None = None,
-    ) -> Iterator[Any]:
-        """Outcomes in the order of the input, which is read as outcomes are taken.
-
-        At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
-        busy.
-        """
-        return ordered_map(self, fn, iterables, timeout, buffersize)
+    def _taker(self, _iterables: tuple[Iterable[Any], ...]) -> Submitting:
+        return self
 
     def window(self, function: bytes) -> int:
         """How many units of a function keep the workers busy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from concurrent.futures import Executor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,6 +24,29 @@ class Submitting(Protocol):
 
     def window(self, function: bytes) -> int:
         """How many units of a function keep the workers busy."""
+
+
+class LazyExecutor(Executor):
+    """An executor whose `map` reads its input as outcomes are taken."""
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """Outcomes in the order of the input, which is read as outcomes are taken.
+
+        At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
+        busy.
+        """
+        return ordered_map(self._taker(iterables), fn, iterables, timeout, buffersize)
+
+    def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
+        """What takes the units of one map over these."""
+        raise NotImplementedError
 
 
 def ordered_map(

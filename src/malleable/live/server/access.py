@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 TRUSTED = "malleable.trusted"
 """In a connection's state: whether it came by the Unix socket, from a process of this user."""
+PEER = "malleable.peer"
+"""In a connection's state: the process at the other end of the Unix socket, where the system says so."""
 MOST_BODY = 1 << 21
 """Bytes of a request: a command has a megabyte at most, and JSON may write it in twice as many."""
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)

@@ -18,7 +18,7 @@ from malleable.errors import MalleableError
 from malleable.live.orders import RefusedError
 from malleable.live.page import FILES
 from malleable.live.server import documents as D  # noqa: N812 - D.Submission reads like what it is
-from malleable.live.server.service import Service, Stream, UnknownJobError
+from malleable.live.server.service import MOST_LISTED, RemovedError, Service, Stream, UnknownJobError
 from malleable.live.server.streams import Changes, file_stream
 from malleable.live.state.schema import StoreError
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 MOST_LISTENERS = 100
 """Streams of events at once."""
 MOST_LOG = 1 << 53
-STATUS: dict[type[Exception], int] = {UnknownJobError: 404, RefusedError: 409, StoreError: 507}
+STATUS: dict[type[Exception], int] = {
+    UnknownJobError: 404, RefusedError: 409, RemovedError: 410, StoreError: 507,
+}  # fmt: skip
 """What an error of ours is in HTTP; others are 422: the request makes no sense."""
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": D.Problem, "description": meaning}
@@ -41,6 +43,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         403: "The request comes from somewhere else.",
         404: "There is no such job.",
         409: "It makes no sense now: the job has ended, the queue is full, the machine has no such cores.",
+        410: "It was removed, as it is kept no longer.",
         413: "The request is too long.",
         422: "A value is not allowed.",
         429: "Too many listen.",
@@ -90,12 +93,18 @@ def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
         """Widths over time, coarser the longer ago."""
         return JSONResponse(service.history())
 
-    @app.get("/v1/events", response_class=EventStream, responses=_problems_of_stream(429), tags=["state"])
-    async def events() -> Response:
+    @app.get(
+        "/v1/events", response_class=EventStream, responses=_problems_of_stream(422, 429), tags=["state"]
+    )
+    async def events(
+        most: Annotated[
+            int, Query(ge=0, le=MOST_LISTED, description="Jobs to list, those with cores first.")
+        ] = 100,
+    ) -> Response:
         """Server-sent events named `status`, each a status document, at most five per second."""
         if changes.listeners >= MOST_LISTENERS:
             return _problem(429, f"{MOST_LISTENERS} listen already", "close a page")
-        return EventStream(changes.stream())
+        return EventStream(changes.stream(most))
 
 
 def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
@@ -141,7 +150,7 @@ def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
     @app.get(
         "/v1/jobs/{job}/log",
         response_class=LogStream,
-        responses=_problems_of_stream(401, 403, 404, 422),
+        responses=_problems_of_stream(401, 403, 404, 410, 422),
         tags=["jobs"],
     )
     def log(

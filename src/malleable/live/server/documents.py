@@ -40,6 +40,9 @@ class Submission(_Request):
     units: Positive | None = Field(default=None, description="Units of progress that it has.")
     memory: NonNegative = Field(default=0.0, description="Bytes that it needs.")
     never_pause: bool = Field(default=False, description="Whether it keeps a core once it has started.")
+    max_cores: Annotated[int, Field(ge=1, le=10**7)] | None = Field(
+        default=None, description="The most cores that it takes."
+    )
     on_resize: Annotated[str, Field(max_length=4096)] | None = Field(
         default=None, description="A signal or a command that tells it of a new width."
     )
@@ -84,6 +87,7 @@ class JobDocument(BaseModel):
     in_use: int = Field(description="Cores that it last said it uses.")
     target: int = Field(description="Cores that the policy wants it to have.")
     cpus: list[int]
+    max_cores: int | None = Field(default=None, description="The most cores that it takes.")
     progress: float | None = Field(description="From 0 to 1, where it is known.")
     weight: float | None
     command: list[str] | None
@@ -91,6 +95,7 @@ class JobDocument(BaseModel):
     started: float | None = None
     ended: float | None = None
     exit_code: int | None = Field(default=None, description="Negative for a signal.")
+    removed: bool = Field(default=False, description="Whether what it has printed is kept no longer.")
 
 
 class StatusDocument(BaseModel):

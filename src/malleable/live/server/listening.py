@@ -13,9 +13,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from malleable.errors import ExecutionError, OutputError
-from malleable.live.server.access import TRUSTED
+from malleable.live.server.access import PEER, TRUSTED
 from malleable.live.server.paths import explained
-from malleable.live.unix_socket import LONGEST, is_own
+from malleable.live.unix_socket import LONGEST, is_own, peer_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +101,7 @@ class _Connection(H11Protocol):
         connection = transport.get_extra_info("socket")
         if connection.family == socket.AF_UNIX:
             if is_own(connection):
-                self.app_state = {**self.app_state, TRUSTED: True}
+                self.app_state = {**self.app_state, TRUSTED: True, PEER: peer_process(connection)}
             else:
                 transport.abort()
 

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from malleable.catalog.spec import whole_number
 from malleable.live.broker import Broker
 from malleable.live.cpus import CpuSets
 from malleable.live.program_jobs import ProgramJobs
+from malleable.live.retention import KEEP, Keep
 from malleable.live.scheduler import Scheduler
 from malleable.live.server.access import Access, read_or_make_token
 from malleable.live.server.app import make_app
+from malleable.live.server.client_record import ClientRecord
 from malleable.live.server.listening import Server, alone, loopback_listener, unix_listener
 from malleable.live.server.paths import SOCKET, private, runtime_folder, state_folder
 from malleable.live.server.service import Service
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 MANY_JOBS = 64
 """Jobs beyond which decisions are worth machine code."""
+PAUSED_PER_CORE = 4
+"""Started jobs without cores, per core, beyond which no other job is started."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,12 @@ class Settings:
     memory: float | None = None
     port: int | None = None
     bind: bool = True
+    paused_at_most: int | None = None
+    """Started jobs without cores beyond which no other is started; by default four per core."""
+    grace: float = 2.0
+    """Seconds in which the cores of clients of an earlier broker are kept for them."""
+    keep: Keep = KEEP
+    """How long what ended programs have left is kept."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +85,18 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
             port = int(listeners[0].getsockname()[1])
         news = _News()
         scheduler, cpus = _scheduler(settings)
-        broker = stack.enter_context(closing(Broker(scheduler, cpus, on_change=news)))
-        programs = ProgramJobs(broker, store, state, home / SOCKET)
+        record = ClientRecord(home)
+        made = Broker(scheduler, cpus, before_orders=record.note, on_change=news)
+        broker = stack.enter_context(closing(made))
+        record.expect(broker)
+        programs = ProgramJobs(broker, store, state, home / SOCKET, keep=settings.keep)
         stack.callback(programs.close)
         programs.recover()
         listeners.append(stack.enter_context(unix_listener(home / SOCKET)))
         place = Place(home / SOCKET, scheduler.ledger.cores, settings.policy, port, home / "token")
         service = Service(broker, store, programs)
-        asyncio.run(_answer(service, news, token, listeners, lambda: on_ready(place)))
+        sessions = Sessions(broker, programs, record, settings.grace)
+        asyncio.run(_answer(service, sessions, news, token, listeners, lambda: on_ready(place)))
 
 
 def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
@@ -90,7 +105,9 @@ def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
     cores = (cpus or CpuSets()).total if settings.cores is None else settings.cores
     workload = None if settings.workload is None else read_workload(settings.workload)
     memory = _machine_memory() if settings.memory is None else settings.memory
-    return Scheduler(workload, cores, settings.policy, memory=memory), cpus
+    paused = settings.paused_at_most
+    most_paused = PAUSED_PER_CORE * cores if paused is None else whole_number("paused-at-most", paused, 0)
+    return Scheduler(workload, cores, settings.policy, memory=memory, most_paused=most_paused), cpus
 
 
 def _machine_memory() -> float:
@@ -125,11 +142,16 @@ class _News:
 
 
 async def _answer(
-    service: Service, news: _News, token: str, listeners: list[socket.socket], on_ready: Callable[[], Any]
+    service: Service,
+    sessions: Sessions,
+    news: _News,
+    token: str,
+    listeners: list[socket.socket],
+    on_ready: Callable[[], Any],
 ) -> None:
     """Answer requests until a signal says that it is enough."""
     changes = Changes(service.record)
-    sessions = Sessions(service.broker, service.programs)
+    sessions.open()
     news.listener, news.scheduler = changes.touch, service.broker.scheduler
     server = Server(Access(make_app(service, sessions, changes), token), on_ready)
 

@@ -31,6 +31,10 @@ class UnknownJobError(MalleableError, LookupError):
     """No job goes by that name."""
 
 
+class RemovedError(MalleableError):
+    """What a program has printed is kept no longer."""
+
+
 class Service:
     """The broker, its programs and its history, as one thing that can be asked."""
 
@@ -118,9 +122,13 @@ class Service:
 
     def output(self, name: str, stream: Stream) -> Path | None:
         """The file with what a program has printed; None where there is none yet."""
-        if self._stored(name) is None:
+        stored = self._stored(name)
+        if stored is None:
             self.job(name)
             raise UnknownJobError(f"job {name!r:.60} is no program that was submitted, and has no log")
+        if stored.removed and stored.started is not None:
+            hint = "`malleable serve --keep` says for how long logs are kept"
+            raise RemovedError(f"the log of job {name} was removed", hint)
         return self.programs.output(name, stream)
 
     def is_present(self, name: str) -> bool:

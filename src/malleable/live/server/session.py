@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
@@ -22,12 +22,14 @@ from malleable.catalog.spec import Spec
 from malleable.errors import MalleableError, ParameterError
 from malleable.live import events as E  # noqa: N812 - E.Registered reads like what it is
 from malleable.live.orders import Held, Order, RefusedError
+from malleable.live.server.access import PEER
 from malleable.live.server.outbox import Outbox
 
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
 
     from malleable.live.broker import Broker
+    from malleable.live.server.client_record import ClientRecord
 
 LOGGER = logging.getLogger(__name__)
 SAID = {made.kind: made for made in (E.Confirmed, E.Progressed, E.Finished, E.Failed, E.Cancelled)}
@@ -70,26 +72,53 @@ class _HeldDocument(Spec):
 
 
 class Sessions:
-    """All sessions of a broker. After `close` connections that end say nothing of their jobs."""
+    """All sessions of a broker. After `close` connections that end say nothing of their jobs.
 
-    def __init__(self, broker: Broker, programs: Programs | None = None) -> None:
-        self._broker, self._programs = broker, programs
+    Jobs of an earlier broker have `grace` seconds to come, counted from `open`.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        programs: Programs | None = None,
+        record: ClientRecord | None = None,
+        grace: float = 0.0,
+    ) -> None:
+        self._broker, self._programs, self._record, self._grace = broker, programs, record, grace
         self._closing = False
         self._settling: asyncio.TimerHandle | None = None
+        self._giving_up: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        """The broker listens from now on: what it keeps for jobs that do not come goes to others."""
+        jobs = self._broker.look(lambda scheduler: list(scheduler.ledger.expected))
+
+        def give_up() -> None:
+            for job in jobs:
+                with suppress(RefusedError):  # it has come
+                    self._broker.expect(job, 0)
+
+        if jobs:
+            loop = asyncio.get_running_loop()
+            self._giving_up = loop.call_later(self._grace, lambda: loop.run_in_executor(None, give_up))
 
     def close(self) -> None:
         """The broker is about to end; its clients go on."""
         self._closing = True
-        if self._settling is not None:
-            self._settling.cancel()
+        if self._record is not None:
+            self._record.stop()
+        for timer in (self._settling, self._giving_up):
+            if timer is not None:
+                timer.cancel()
 
     async def serve(self, websocket: WebSocket) -> None:
         """One session, from its first word to its last."""
         await websocket.accept()
-        with suppress(WebSocketDisconnect, RuntimeError):  # whichever way it notices that the client is gone
+        # Whichever way it notices that the client is gone: not before that is it left out of the record.
+        with suppress(WebSocketDisconnect, RuntimeError), ExitStack() as recorded:
             outbox = Outbox(asyncio.get_running_loop())
             try:
-                seat = await self._join(await _document(websocket), outbox)
+                seat = await self._join(websocket, outbox, recorded)
             except MalleableError as error:
                 await websocket.send_json({"kind": "refused", "reason": error.sentence, "hint": error.hint})
                 await websocket.close(POLICY_VIOLATION)
@@ -112,7 +141,8 @@ class Sessions:
             if not ended and not self._closing:
                 await asyncio.shield(asyncio.to_thread(seat.lose))
 
-    async def _join(self, document: dict[str, Any], outbox: Outbox) -> _Seat:
+    async def _join(self, websocket: WebSocket, outbox: Outbox, recorded: ExitStack) -> _Seat:
+        document = await _document(websocket)
         if document.get("kind") != "join" or not isinstance(document.get("request"), dict):
             raise ParameterError("a session begins with a join", "see docs/reference/http.md")
         request = dict(document["request"])
@@ -124,6 +154,9 @@ class Sessions:
         event = _registered(request, held)
         if event.job.isdecimal():
             raise RefusedError(f"{event.job!r} is the name of a program that was submitted", "choose another")
+        if self._record is not None:
+            process = websocket.scope.get("state", {}).get(PEER)
+            recorded.enter_context(self._record.seat(event.job, process))
         await asyncio.to_thread(self._broker.join, event, outbox.put_order, outbox.put_cancel, cpus=held.cpus)
         if held.units_done > 0.0:
             with suppress(RefusedError):

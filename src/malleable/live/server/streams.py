@@ -37,7 +37,8 @@ class Changes:
         self._record = record
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed, self._closing = asyncio.Event(), asyncio.Event()
-        self._listeners: set[asyncio.Queue[str]] = set()
+        self._listeners: dict[asyncio.Queue[str], int] = {}
+        """Who listens, and how many jobs each wants to hear of."""
 
     @property
     def listeners(self) -> int:
@@ -77,24 +78,26 @@ class Changes:
                 document = {"jobs": []}
             else:
                 if self._listeners:
-                    text = await asyncio.to_thread(json.dumps, document)
-                    for listener in self._listeners:
-                        _put_last(listener, text)
+                    wanted = set(self._listeners.values())
+                    texts = await asyncio.to_thread(_texts, document, wanted)
+                    for listener, most in self._listeners.items():
+                        if most in texts:  # else it has come meanwhile, and hears the next one
+                            _put_last(listener, texts[most])
             jobs = len(document["jobs"])
             taken = time.perf_counter() - start
             await asyncio.sleep(max(SHORTEST_SECONDS if self._listeners else IDLE_SECONDS, taken / SHARE))
 
-    async def stream(self) -> AsyncIterator[str]:
-        """Server-sent events, the present state first."""
+    async def stream(self, most: int) -> AsyncIterator[str]:
+        """Server-sent events with so many jobs at most, the present state first."""
         listener: asyncio.Queue[str] = asyncio.Queue(1)
-        self._listeners.add(listener)
+        self._listeners[listener] = most
         self._changed.set()
         try:
             while not self.closing:
                 text = await self._next(listener)
                 yield f"event: status\ndata: {text}\n\n" if text else ": still here\n\n"
         finally:
-            self._listeners.discard(listener)
+            del self._listeners[listener]
 
     async def _next(self, listener: asyncio.Queue[str]) -> str:
         """The next document; nothing when there is none for long, or the server is about to end."""
@@ -105,6 +108,20 @@ class Changes:
         finally:
             got.cancel()
             closing.cancel()
+
+
+def _texts(document: dict[str, Any], wanted: set[int]) -> dict[int, str]:
+    """A document with each number of jobs that somebody wants to hear of."""
+    return {most: _text(document, most) for most in wanted}
+
+
+def _text(document: dict[str, Any], most: int) -> str:
+    """A document with so many of its jobs, those with cores first."""
+    jobs = document["jobs"]
+    if len(jobs) > most:
+        in_order = sorted(range(len(jobs)), key=lambda j: (jobs[j]["granted"] == 0, j))
+        document = {**document, "jobs": [jobs[j] for j in sorted(in_order[:most])]}
+    return json.dumps(document)
 
 
 def _put_last(queue: asyncio.Queue[str], text: str) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
-from annotated_types import MaxLen, MinLen
+from annotated_types import Ge, Le, MaxLen, MinLen
 
 from malleable.catalog.spec import Spec, frozen
 from malleable.errors import ParameterError
-from malleable.live.events import Name, NonNegative, Positive, Registered
+from malleable.live.events import MOST_CORES, Name, NonNegative, Positive, Registered
 from malleable.live.programs.resize_notice import ResizeNotice
 
 MOST_BYTES = 1 << 20
@@ -43,6 +43,7 @@ class ProgramRequest(Spec):
     units: Positive | None = None
     memory: NonNegative = 0.0
     never_pause: bool = False
+    max_cores: Annotated[int, Ge(1), Le(MOST_CORES)] | None = None
     on_resize: Text | None = None
     form: Literal["program", "build"] | None = None
 
@@ -77,7 +78,7 @@ class ProgramRequest(Spec):
         """The job of this request, as the scheduler is told of it."""
         return Registered(
             job, self.job_class or "program", self.weight, self.units, self.size, memory=self.memory,
-            never_pause=self.never_pause, **known,
+            never_pause=self.never_pause, max_cores=self.max_cores, **known,
         )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ COLUMNS = (
 
 SHOWN = (
     "state", "submitted", "started", "ended", "exit_code", "cancel_asked", "units_done", "units", "reason",
+    "removed",
 )  # fmt: skip
 """What anyone may know of a program, beside its request."""
 
@@ -71,18 +72,12 @@ class StoredJob:
         """What anyone may know of it: without the ticket, and without variables, which may hold secrets."""
         request = self.request.parameters()
         request.pop("environment", None)
-        kept = (
-            "state",
-            "submitted",
-            "started",
-            "ended",
-            "exit_code",
-            "cancel_asked",
-            "units_done",
-            "units",
-            "reason",
-        )
-        return {"id": self.job, **{name: getattr(self, name) for name in kept}, "request": request}
+        return {"id": self.job, **{name: getattr(self, name) for name in SHOWN}, "request": request}
+
+    @property
+    def removed(self) -> bool:
+        """Whether what it left, such as its output, is kept no longer; nor is its ticket then."""
+        return not self.ticket
 
 
 class Store:
@@ -147,6 +142,25 @@ class Store:
             " WHERE id=? AND state IN ('queued', 'running')",
             (outcome, exit_code, started, time.time() if ended is None else ended, reason, _number(job)),
         )
+
+    def ended_beyond(self, most: int, before: float) -> list[str]:
+        """Ended programs that are not among the last so many, and ended before a time; not those removed."""
+        query = (
+            "SELECT id FROM (SELECT id, ended, ticket FROM jobs WHERE state NOT IN ('queued', 'running')"
+            " ORDER BY ended DESC LIMIT -1 OFFSET ?) WHERE ended < ? AND ticket != ''"
+        )
+        with self._reading, explained(self.path):
+            return [str(job) for (job,) in self._reader.execute(query, (most, before))]
+
+    def mark_removed(self, job: str) -> None:
+        """What an ended program left is about to be removed: its variables and its ticket are now."""
+        stored = self.get(job)
+        if stored is not None:
+            document = json.dumps(replace(stored.request, environment={}).parameters())
+            self._writer.write(
+                "UPDATE jobs SET ticket='', request=? WHERE id=? AND state NOT IN ('queued', 'running')",
+                (document, _number(job)),
+            )
 
     def change(self, job: str, request: ProgramRequest) -> None:
         """Keep what was changed of a program that is there: its weight, say, or its class."""
