@@ -1,0 +1,187 @@
+"""Many settings on one device at once: those that one kernel can serve are packed, and a launch runs them all.
+
+A setting is a policy's program on a workload and cores, with a seed and a number of replications. Its numbers
+are those that a run of its own with this seed and as many replications would give. Only the numbers of jobs
+present are kept: costs and mean response times follow from them, percentiles do not.
+
+Rooms and tables have what replications nearly always need. A replication that needs more stops; its setting
+is then simulated again, on the same jobs, with more of it. Nothing is cut.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from malleable.engine.enforcement import refusal
+from malleable.engine.gpu import layout as L  # noqa: N812
+from malleable.engine.gpu.backends import default_backend
+from malleable.engine.gpu.count_table import likely_counts
+from malleable.engine.gpu.pack import Item, PackedCohort, pack, reaching
+from malleable.engine.gpu.record_rows import lean_records, pooled
+from malleable.engine.gpu.run import GROUPS, KEY_BITS
+from malleable.engine.gpu.setting import make_setting
+from malleable.engine.rule_interface import DONE, GROW, POOLS, SHARE
+from malleable.engine.run import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from malleable.engine.gpu.backends import Backend
+    from malleable.engine.gpu.setting import Setting
+    from malleable.engine.rule_interface import ClassProgram
+    from malleable.model import Workload
+
+RECORDS = 50
+"""Records of a replication."""
+MOST_STATES = 1 << 20
+"""States of a setting's table at most; where more are likely, the rule itself is asked beyond them."""
+MOST_BYTES = 8 << 30
+"""Memory that a pack may take on the device."""
+MOST_REPLICATIONS = 1 << 18
+"""Replications of a pack: some times as many as a device runs at once, so that few wait for the slowest."""
+ROOMS = (8, 16, 32, 48, 64, 128)
+"""Rooms for the served jobs of a class, and then twice as much and so on; every one is another kernel."""
+MORE = 2
+"""By how much rooms and tables that were too small are enlarged."""
+LIKELY_QUEUE = 20.0
+"""Minus the logarithm of the chance of a longer queue, roughly."""
+
+
+class Asked(NamedTuple):
+    """One setting of a sweep."""
+
+    workload: Workload
+    cores: float
+    program: ClassProgram
+    seed: int
+    replications: int
+    """Should be a multiple of 32, so that a warp has replications of one setting."""
+    jobs: int
+    """Of all replications together."""
+
+
+def sweep(
+    asked: Sequence[Asked],
+    *,
+    backend: Backend | None = None,
+    keep: Callable[[int, Outcome], None],
+    most_bytes: int = MOST_BYTES,
+) -> None:
+    """Simulate all settings; `keep(position, outcome)` is called as each one is done, in any order."""
+    chosen = default_backend() if backend is None else backend
+    items = [_item(position, one) for position, one in enumerate(asked)]
+    while items:
+        again: list[Item] = []
+        for together in packs(items, most_bytes):
+            again += _run(together, [asked[item.position].jobs for item in together], chosen, keep)
+        items = again
+
+
+def packs(items: Sequence[Item], most_bytes: int = MOST_BYTES) -> Iterator[list[Item]]:
+    """Settings of one kind together, as many as the device has memory for; those of similar queues first."""
+    numbers: dict[Any, int] = {}
+    kinds = [numbers.setdefault(item.kind, len(numbers)) for item in items]
+    order = sorted(range(len(items)), key=lambda i: (kinds[i], -items[i].queue_room, i))
+    for _, group in groupby(order, key=lambda i: kinds[i]):
+        made: list[Item] = []
+        size = 0
+        for item in (items[i] for i in group):
+            full = (len(made) + 1) * item.replications > MOST_REPLICATIONS or size + item.bytes > most_bytes
+            if made and full:
+                yield made
+                made, size = [], 0
+            # The longest queues come first, and all have room for as long ones.
+            made.append(item._replace(queue_room=made[0].queue_room if made else item.queue_room))
+            size += made[-1].bytes
+        yield made
+
+
+def _item(position: int, asked: Asked) -> Item:
+    """A setting with the rooms and the table that it nearly always needs."""
+    setting = make_setting(asked.workload, asked.cores, asked.program, rows=1)
+    load = min(max(asked.workload.load(asked.cores), 0.0), 0.99)
+    queue_room = 1 << int(np.ceil(np.log2(max(LIKELY_QUEUE / (1.0 - load), 16.0))))
+    one = Item(position, setting, asked.seed & KEY_BITS, asked.replications, 0, queue_room, by_rule=False)
+    if asked.program.discipline == POOLS:
+        return one._replace(room=setting.room)
+    wanted = likely_counts(setting.expected, setting.cores, asked.program.discipline, np.inf)
+    if asked.program.discipline == SHARE:
+        # Nobody waits, so a queue is a state.
+        wanted = wanted + int(LIKELY_QUEUE / -np.log(max(load, 0.01)))
+    return _with_states(one._replace(room=_room(setting.room)), wanted)
+
+
+def _with_states(item: Item, wanted: Any) -> Item:
+    """A table up to these counts if they are not too many; else a smaller one, and the rule beyond it."""
+    by_rule = bool(np.prod(wanted + 1.0) > MOST_STATES)
+    limits = likely_counts(item.setting.expected, item.setting.cores, item.setting.program.discipline, MOST_STATES)
+    return item._replace(setting=reaching(item.setting, limits if by_rule else wanted), by_rule=by_rule)
+
+
+def _room(least: int) -> int:
+    """One of few rooms."""
+    for room in ROOMS:
+        if least <= room:
+            return room
+    return 1 << (least - 1).bit_length()
+
+
+def _enlarged(item: Item, status: int) -> Item:
+    """The setting with more of what one of its replications was short of."""
+    if status == GROW:
+        return item._replace(room=_room(MORE * item.room), queue_room=MORE * MORE * item.queue_room)
+    limits = MORE * item.setting.table.limits + 4
+    if item.setting.program.discipline != SHARE:
+        limits = np.minimum(limits, max(int(item.setting.cores) - 1, 0))
+    return _with_states(item, limits)
+
+
+def _run(
+    items: list[Item], jobs: Sequence[int], backend: Backend, keep: Callable[[int, Outcome], None]
+) -> list[Item]:
+    """Simulate a pack; settings that need more room come back."""
+    started = time.perf_counter()
+    cohort, each = pack(items, backend), items[0].replications
+    groups = min(GROUPS, each)
+    stride = max(1, -(-max(jobs) // (each * RECORDS)))
+    rows, stopped = [], np.zeros(len(items), dtype=np.int64)
+    for record in range(1, RECORDS + 1):
+        cohort.advance(record * stride)
+        found, statuses = cohort.sums_by_setting(groups)
+        rows.append(found)
+        _retire(cohort, (statuses != DONE) & (stopped == DONE))
+        stopped = np.maximum(stopped, statuses)
+        if (stopped != DONE).all():
+            break
+    seconds = (time.perf_counter() - started) / len(items)
+    # (settings, records, fields, groups)
+    by_setting = np.moveaxis(np.array(rows), 2, 0)
+    again = []
+    for item, mine, status in zip(items, by_setting, stopped.tolist(), strict=True):
+        if status == DONE:
+            keep(item.position, _outcome(mine, item, RECORDS * stride * each, seconds, backend.name))
+        elif status in {GROW, L.OUTSIDE}:
+            again.append(_enlarged(item, status))
+        else:
+            raise refusal(status, item.setting.cores, "in a sweep", "see the policy's rule")
+    return again
+
+
+def _retire(cohort: PackedCohort, settings: Any) -> None:
+    """Leave the settings alone that have to be simulated again."""
+    each = cohort.common["each"]
+    columns = [np.arange(w * each, (w + 1) * each) for w in np.flatnonzero(settings)]
+    if columns:
+        cohort.backend.retire(cohort.arrays["whole"], cohort.arrays["sums"], np.concatenate(columns))
+
+
+def _outcome(rows: Any, item: Item, jobs: int, seconds: float, device: str) -> Outcome:
+    groups = lean_records(rows, item.setting.classes)
+    records = pooled(groups)
+    events = round(float((records.arrivals + records.departures).sum()))
+    together = item.replications // len(groups)
+    return Outcome(records, jobs, events, seconds, interrupted=False, groups=groups, together=together, device=device)
