@@ -21,6 +21,7 @@ FIELDS = ("departures", "response", "arrivals", "area", "present", "duration", "
 JOBS, REPLICATIONS = 240, 2
 
 
+
 @pytest.fixture(autouse=True)
 def few_records(monkeypatch):
     """The simulator takes long to start a kernel, and every record starts one."""
@@ -63,7 +64,7 @@ def settings():
 
 def asked(policies=("wham", "equi", "greedy"), chosen=None):
     return [
-        Asked(workload, n, program(Policy.of(name), workload, n), 7 + k, REPLICATIONS, JOBS)
+        Asked(workload, n, program(Policy.of(name), workload, n), 7 + k, REPLICATIONS + k % 2, JOBS)
         for k, (workload, n) in enumerate(chosen or settings())
         for name in policies
     ]
@@ -90,7 +91,7 @@ def alone(one):
 def same(outcome, expected):
     """Group by group and record by record; tables that the device fills differ in the last digit."""
     assert outcome.jobs == expected.jobs
-    assert len(outcome.groups) == len(expected.groups) == REPLICATIONS
+    assert len(outcome.groups) == len(expected.groups) >= REPLICATIONS
     for got, own in zip(outcome.groups, expected.groups, strict=True):
         for field in FIELDS:
             np.testing.assert_allclose(
@@ -139,7 +140,7 @@ def test_settings_that_need_more_are_simulated_again(name, monkeypatch):
 
 def test_by_the_rule_beyond_the_table(monkeypatch):
     """Where tables may have few states only, the rule decides beyond them, and the sums stay what they were."""
-    monkeypatch.setattr(gpu_sweep, "MOST_STATES", 8)
+    monkeypatch.setattr(gpu_sweep, "MOST_STATES", dict.fromkeys(gpu_sweep.MOST_STATES, 8))
     rows = asked(("wham", "equi"), settings()[2:4])
     for outcome, one in zip(swept(rows), rows, strict=True):
         same(outcome, alone(one))

@@ -15,6 +15,9 @@ from malleable.engine.gpu.kernels import plain_kernel, simulated
 from malleable.engine.gpu.setting import Setting
 from malleable.engine.rule_interface import BINS, POOLS, SHARE
 
+GROUPS = 32
+"""Groups of replications of a setting, each of which counts as one when intervals are made."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +32,8 @@ class Item(NamedTuple):
     setting: Setting
     seed: int
     replications: int
+    stride: int
+    """Jobs that each replication takes for a record."""
     room: int
     queue_room: int
     by_rule: bool
@@ -40,7 +45,7 @@ class Item(NamedTuple):
         one = self.setting
         return (
             one.classes, one.program.discipline, one.source, one.program.rule, self.by_rule, self.room,
-            self.replications,
+            min(self.replications, GROUPS),
         )  # fmt: skip
 
     @property
@@ -72,12 +77,13 @@ class PackedCohort(Cohort):
         return np.zeros((1, 1))
 
     def advance(self, last: int, *, drain: bool = False) -> None:
-        """Let every replication of every setting take its jobs up to number `last`."""
+        """Let every replication of every setting take its jobs up to the end of record `last`."""
         c, a = self.common, self.arrays
+        lasts = self.backend.upload(last * c["job_strides"])
         made_for = self.specialisation()._replace(exponential_only=False)
         kernels.launch(
             kernels.packed_kernel(made_for), self.count, made_for.threads,
-            c["each"], c["n"], last, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"], c["bounds"],
+            c["owner"], c["n"], lasts, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"], c["bounds"],
             c["kinds"], c["part_starts"], c["laws"], c["law_starts"], c["speeds"], c["speed_starts"],
             c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"], c["encoded_starts"],
             a["rule_tables"], c["given_times"], c["given_classes"], c["given_sizes"], a["reals"], a["whole"],
@@ -87,20 +93,22 @@ class PackedCohort(Cohort):
 
     def sums_by_setting(self, groups: int) -> tuple[Any, Any]:
         """(fields, settings, groups) since the last call, jobs present behind them; the largest statuses."""
-        sums, whole, each = self.arrays["sums"], self.arrays["whole"], self.common["each"]
-        settings = self.count // each
+        sums, whole, firsts = self.arrays["sums"], self.arrays["whole"], self.common["first_threads"]
+        settings, fields = len(firsts) - 1, sums.shape[0] + self.setting.classes
         if simulated():
             present = whole[L.WHOLE + L.PRESENT :: L.COUNTERS].astype(float)
-            parts = np.concatenate([sums, present]).reshape(-1, settings, each)
-            padded = np.pad(parts, ((0, 0), (0, 0), (0, -each % groups)))
-            statuses = whole[L.STATUS].reshape(settings, each).max(axis=1)
+            parts = np.concatenate([sums, present])
+            found = np.zeros((fields, settings, groups))
+            for w in range(settings):
+                for group in range(groups):
+                    found[:, w, group] = parts[:, firsts[w] + group : firsts[w + 1] : groups].sum(axis=1)
             sums[:] = 0.0
-            return padded.reshape(*padded.shape[:2], -1, groups).sum(axis=2), statuses
-        fields = sums.shape[0] + self.setting.classes
+            return found, np.maximum.reduceat(whole[L.STATUS], firsts[:-1])
         found = self.backend.empty((fields, settings, groups), np.float64)
         statuses = self.backend.upload(np.zeros(settings, dtype=np.int64))
         kernels.launch(
-            plain_kernel(kernels.sum_settings), found.size, kernels.THREADS, sums, whole, each, found, statuses
+            plain_kernel(kernels.sum_settings), found.size, kernels.THREADS,
+            sums, whole, self.common["firsts"], found, statuses,
         )
         return self.backend.download(found), self.backend.download(statuses)
 
@@ -110,7 +118,7 @@ def pack(items: Sequence[Item], backend: Backend) -> PackedCohort:
     first, settings = items[0], [item.setting for item in items]
     options = Options(statistics=False, rule_on_device=first.by_rule)
     common = _arrays(items, backend)
-    numbers = np.tile(np.arange(first.replications), len(items))
+    numbers = np.concatenate([np.arange(item.replications) for item in items])
     queue_room = max(item.queue_room for item in items)
     cohort = PackedCohort.fresh(
         first.setting, backend, options, common, numbers, room=first.room, queue_room=queue_room
@@ -121,11 +129,11 @@ def pack(items: Sequence[Item], backend: Backend) -> PackedCohort:
     spread = backend.empty((len(tables), len(numbers)), np.float64)
     kernels.launch(
         plain_kernel(kernels.spread_tables), spread.size, kernels.THREADS,
-        backend.upload(tables), first.replications, spread,
+        backend.upload(tables), common["owner"], spread,
     )  # fmt: skip
     kernels.launch(
         kernels.fill_kernel(first.setting.classes, first.setting.program.rule), len(numbers), kernels.THREADS,
-        first.replications, common["n"], int(first.setting.program.discipline == SHARE), common["limits"],
+        common["owner"], common["firsts"], common["n"], int(first.setting.program.discipline == SHARE), common["limits"],
         common["encoded"], common["encoded_starts"], spread, common["speeds"], common["speed_starts"],
     )  # fmt: skip
     if first.by_rule:
@@ -138,8 +146,12 @@ def _arrays(items: Sequence[Item], backend: Backend) -> dict[str, Any]:
     settings = [item.setting for item in items]
     m, upload = settings[0].classes, backend.upload
     sizes = [item.states * L.table_row(m) for item in items]
+    counts = [item.replications for item in items]
     return {
-        "each": items[0].replications,
+        "first_threads": _starts(counts),
+        "firsts": upload(_starts(counts)),
+        "owner": upload(np.repeat(np.arange(len(items)), counts)),
+        "job_strides": np.array([item.stride for item in items], dtype=np.int64),
         "n": upload(np.array([one.cores for one in settings])),
         "keys": upload(np.array([item.seed for item in items], dtype=np.int64)),
         "gaps": upload(np.array([1.0 / one.workload.total_rate for one in settings])),

@@ -20,11 +20,11 @@ from malleable.engine.enforcement import refusal
 from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.backends import default_backend
 from malleable.engine.gpu.count_table import likely_counts
-from malleable.engine.gpu.pack import Item, PackedCohort, pack, reaching
+from malleable.engine.gpu.pack import GROUPS, Item, PackedCohort, pack, reaching
 from malleable.engine.gpu.record_rows import lean_records, pooled
-from malleable.engine.gpu.run import GROUPS, KEY_BITS
+from malleable.engine.gpu.run import KEY_BITS
 from malleable.engine.gpu.setting import make_setting
-from malleable.engine.rule_interface import DONE, GROW, POOLS, SHARE
+from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, POOLS, SHARE
 from malleable.engine.run import Outcome
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 RECORDS = 50
 """Records of a replication."""
-MOST_STATES = 1 << 20
+MOST_STATES = {SHARE: 1 << 16, INDEX: 1 << 20, FIFO: 1 << 20}
 """States of a setting's table at most; where more are likely, the rule itself is asked beyond them."""
 MOST_BYTES = 8 << 30
 """Memory that a pack may take on the device."""
 MOST_REPLICATIONS = 1 << 18
 """Replications of a pack: some times as many as a device runs at once, so that few wait for the slowest."""
-ROOMS = (8, 16, 32, 48, 64, 128)
+ROOMS = (16, 32, 48, 64, 128)
 """Rooms for the served jobs of a class, and then twice as much and so on; every one is another kernel."""
 MORE = 2
 """By how much rooms and tables that were too small are enlarged."""
@@ -77,7 +77,7 @@ def sweep(
     while items:
         again: list[Item] = []
         for together in packs(items, most_bytes):
-            again += _run(together, [asked[item.position].jobs for item in together], chosen, keep)
+            again += _run(together, chosen, keep)
         items = again
 
 
@@ -88,15 +88,16 @@ def packs(items: Sequence[Item], most_bytes: int = MOST_BYTES) -> Iterator[list[
     order = sorted(range(len(items)), key=lambda i: (kinds[i], -items[i].queue_room, i))
     for _, group in groupby(order, key=lambda i: kinds[i]):
         made: list[Item] = []
-        size = 0
+        size = count = 0
         for item in (items[i] for i in group):
-            full = (len(made) + 1) * item.replications > MOST_REPLICATIONS or size + item.bytes > most_bytes
-            if made and full:
-                yield made
-                made, size = [], 0
+            count += item.replications
             # The longest queues come first, and all have room for as long ones.
-            made.append(item._replace(queue_room=made[0].queue_room if made else item.queue_room))
-            size += made[-1].bytes
+            alike = item._replace(queue_room=made[0].queue_room) if made else item
+            if made and (count > MOST_REPLICATIONS or size + alike.bytes > most_bytes):
+                yield made
+                made, size, count, alike = [], 0, item.replications, item
+            made.append(alike)
+            size += alike.bytes
         yield made
 
 
@@ -105,7 +106,9 @@ def _item(position: int, asked: Asked) -> Item:
     setting = make_setting(asked.workload, asked.cores, asked.program, rows=1)
     load = min(max(asked.workload.load(asked.cores), 0.0), 0.99)
     queue_room = 1 << int(np.ceil(np.log2(max(LIKELY_QUEUE / (1.0 - load), 16.0))))
-    one = Item(position, setting, asked.seed & KEY_BITS, asked.replications, 0, queue_room, by_rule=False)
+    stride = max(1, -(-asked.jobs // (asked.replications * RECORDS)))
+    key, count = asked.seed & KEY_BITS, asked.replications
+    one = Item(position, setting, key, count, stride, 0, queue_room, by_rule=False)
     if asked.program.discipline == POOLS:
         return one._replace(room=setting.room)
     wanted = likely_counts(setting.expected, setting.cores, asked.program.discipline, np.inf)
@@ -117,9 +120,10 @@ def _item(position: int, asked: Asked) -> Item:
 
 def _with_states(item: Item, wanted: Any) -> Item:
     """A table up to these counts if they are not too many; else a smaller one, and the rule beyond it."""
-    by_rule = bool(np.prod(wanted + 1.0) > MOST_STATES)
-    limits = likely_counts(item.setting.expected, item.setting.cores, item.setting.program.discipline, MOST_STATES)
-    return item._replace(setting=reaching(item.setting, limits if by_rule else wanted), by_rule=by_rule)
+    setting, discipline = item.setting, item.setting.program.discipline
+    by_rule = bool(np.prod(wanted + 1.0) > MOST_STATES[discipline])
+    limits = likely_counts(setting.expected, setting.cores, discipline, MOST_STATES[discipline])
+    return item._replace(setting=reaching(setting, limits if by_rule else wanted), by_rule=by_rule)
 
 
 def _room(least: int) -> int:
@@ -140,17 +144,13 @@ def _enlarged(item: Item, status: int) -> Item:
     return _with_states(item, limits)
 
 
-def _run(
-    items: list[Item], jobs: Sequence[int], backend: Backend, keep: Callable[[int, Outcome], None]
-) -> list[Item]:
+def _run(items: list[Item], backend: Backend, keep: Callable[[int, Outcome], None]) -> list[Item]:
     """Simulate a pack; settings that need more room come back."""
     started = time.perf_counter()
-    cohort, each = pack(items, backend), items[0].replications
-    groups = min(GROUPS, each)
-    stride = max(1, -(-max(jobs) // (each * RECORDS)))
+    cohort, groups = pack(items, backend), min(GROUPS, items[0].replications)
     rows, stopped = [], np.zeros(len(items), dtype=np.int64)
     for record in range(1, RECORDS + 1):
-        cohort.advance(record * stride)
+        cohort.advance(record)
         found, statuses = cohort.sums_by_setting(groups)
         rows.append(found)
         _retire(cohort, (statuses != DONE) & (stopped == DONE))
@@ -163,7 +163,7 @@ def _run(
     again = []
     for item, mine, status in zip(items, by_setting, stopped.tolist(), strict=True):
         if status == DONE:
-            keep(item.position, _outcome(mine, item, RECORDS * stride * each, seconds, backend.name))
+            keep(item.position, _outcome(mine, item, seconds, backend.name))
         elif status in {GROW, L.OUTSIDE}:
             again.append(_enlarged(item, status))
         else:
@@ -173,15 +173,16 @@ def _run(
 
 def _retire(cohort: PackedCohort, settings: Any) -> None:
     """Leave the settings alone that have to be simulated again."""
-    each = cohort.common["each"]
-    columns = [np.arange(w * each, (w + 1) * each) for w in np.flatnonzero(settings)]
+    firsts = cohort.common["first_threads"]
+    columns = [np.arange(firsts[w], firsts[w + 1]) for w in np.flatnonzero(settings)]
     if columns:
         cohort.backend.retire(cohort.arrays["whole"], cohort.arrays["sums"], np.concatenate(columns))
 
 
-def _outcome(rows: Any, item: Item, jobs: int, seconds: float, device: str) -> Outcome:
+def _outcome(rows: Any, item: Item, seconds: float, device: str) -> Outcome:
     groups = lean_records(rows, item.setting.classes)
     records = pooled(groups)
     events = round(float((records.arrivals + records.departures).sum()))
     together = item.replications // len(groups)
-    return Outcome(records, jobs, events, seconds, interrupted=False, groups=groups, together=together, device=device)
+    jobs = RECORDS * item.stride * item.replications
+    return Outcome(records, jobs, events, seconds, False, groups, together, device)  # noqa: FBT003 - as above

@@ -40,17 +40,18 @@ def body(*arguments: Any) -> None:
 
 
 def packed(
-    each: Any, n: Any, last: Any, drain: Any, keys: Any, gaps: Any, numbers: Any, costs: Any, bounds: Any,
+    owner: Any, n: Any, lasts: Any, drain: Any, keys: Any, gaps: Any, numbers: Any, costs: Any, bounds: Any,
     kinds: Any, part_starts: Any, laws: Any, law_starts: Any, speeds: Any, speed_starts: Any, limits: Any,
     strides: Any, fixed: Any, slots_of: Any, encoded: Any, encoded_starts: Any, rule_tables: Any,
     given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole: Any, marks: Any, slots: Any,
     born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram: Any, every: Any, log: Any,
 ) -> None:  # fmt: skip
-    """A thread per replication; those of setting w are the threads from w·each on."""
-    w = cuda.grid(1) // each
-    if w < n.shape[0]:
+    """A thread per replication; thread t simulates one of setting owner[t], up to job lasts[owner[t]]."""
+    t = cuda.grid(1)
+    if t < owner.shape[0]:
+        w = owner[t]
         body(
-            n[w], last, drain, keys[w], gaps[w], numbers, costs[w],
+            n[w], lasts[w], drain, keys[w], gaps[w], numbers, costs[w],
             bounds[part_starts[w] : part_starts[w + 1]], kinds[part_starts[w] : part_starts[w + 1]],
             laws[law_starts[w] : law_starts[w + 1]], speeds[speed_starts[w] : speed_starts[w + 1]],
             limits[w], strides[w], fixed[w], slots_of[w],
@@ -60,13 +61,14 @@ def packed(
 
 
 def fill_states(
-    each: Any, n: Any, sharing: Any, limits: Any, encoded: Any, encoded_starts: Any, rule_tables: Any,
+    owner: Any, firsts: Any, n: Any, sharing: Any, limits: Any, encoded: Any, encoded_starts: Any, rule_tables: Any,
     speeds: Any, speed_starts: Any,
 ) -> None:  # fmt: skip
     """The table over class counts of every setting, by its rule: `count_table.fill` with a thread per state."""
     t = cuda.grid(1)
     if t < rule_tables.shape[1]:
-        w = t // each
+        w = owner[t]
+        each = firsts[w + 1] - firsts[w]
         count = cuda.local.array(M, np.int32)
         asked = cuda.local.array(M, np.float64)
         width = cuda.local.array(M, np.float64)
@@ -74,7 +76,7 @@ def fill_states(
         inverse = cuda.local.array(M, np.float64)
         mine = encoded[encoded_starts[w] : encoded_starts[w + 1]]
         states = (speed_starts[w + 1] - speed_starts[w]) // TABLE_ROW
-        state = t % each
+        state = t - firsts[w]
         while state < states:
             rest = state
             jobs = 0
@@ -96,15 +98,15 @@ def fill_states(
             state += each
 
 
-def spread_tables(tables: Any, each: Any, out: Any) -> None:
+def spread_tables(tables: Any, owner: Any, out: Any) -> None:
     """A copy of its setting's table for every thread: rules keep the last price in theirs."""
     at = cuda.grid(1)
     if at < out.shape[0] * out.shape[1]:
         row, t = at // out.shape[1], at % out.shape[1]
-        out[row, t] = tables[row, t // each]
+        out[row, t] = tables[row, owner[t]]
 
 
-def sum_settings(sums: Any, whole: Any, each: Any, found: Any, statuses: Any) -> None:
+def sum_settings(sums: Any, whole: Any, firsts: Any, found: Any, statuses: Any) -> None:
     """found[f, w, g]: sums of row f over group g of setting w, which start again at 0; then jobs present.
 
     `statuses[w]` becomes the largest status of a replication of setting w.
@@ -116,8 +118,7 @@ def sum_settings(sums: Any, whole: Any, each: Any, found: Any, statuses: Any) ->
         w = (at // groups) % settings
         f = at // (groups * settings)
         total = 0.0
-        for k in range(group, each, groups):
-            t = w * each + k
+        for t in range(firsts[w] + group, firsts[w + 1], groups):
             if f < rows:
                 total += sums[f, t]
                 sums[f, t] = 0.0
