@@ -84,7 +84,7 @@ def check() -> None:
     for m, n, count in ((3, 16, 64), (4, 32, 32), (2, 128, 64)):
         TIMES.clear()
         started = time.perf_counter()
-        rows = simulated(m, n, count, list(POLICIES), 1 << 21, 0)
+        rows = simulated(m, n, count, list(POLICIES), 1 << 21)
         seconds = time.perf_counter() - started
         packs = sum(row["s"] for row in TIMES)
         events = 2 * sum(row["jobs"] for row in TIMES)
@@ -95,7 +95,7 @@ def check() -> None:
         print("half-widths, median and largest: own", own[count // 2], own[-1], "paired", wide[count // 2], wide[-1])
         TIMES.clear()
         started = time.perf_counter()
-        simulated(m, n, count, list(POLICIES), 1 << 21, 0)
+        simulated(m, n, count, list(POLICIES), 1 << 21)
         again = time.perf_counter() - started
         packs = sum(row["s"] for row in TIMES)
         print(f"again: {again:.1f} s, packs {packs:.1f} s, {events / packs / 1e9:.2f} G events/s", flush=True)
@@ -111,17 +111,17 @@ def one_cell(asked):
     except Exception as error:  # noqa: BLE001 - the others may do
         value = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()[-1500:]}
     seconds = time.perf_counter() - started
-    return name, cell.key, dict(cell.arguments), value, seconds, sum(row["s"] for row in TIMES)
+    return name, cell.key, dict(cell.arguments), value, seconds, list(TIMES)
 
 
 def cells(folder: Path, limit: float, names: list[str]) -> None:
     """All cells of the experiments, the longest first; what is not done in time is left out."""
     started = time.perf_counter()
-    only = os.environ.get("MAP_ONLY", "")
+    only = os.environ.get("MAP_ONLY", "").split(",")
     chosen = []
     for name in names:
         module = importlib.import_module(f"malleable.paper.experiments.{name}")
-        chosen += [(name, cell) for cell in module.cells(FULL) if only in cell.key]
+        chosen += [(name, cell) for cell in module.cells(FULL) if only == [""] or cell.key in only]
     chosen.sort(key=lambda one: -one[1].weight)
     kept = {name: {} for name in names}
     with multiprocessing.get_context("fork").Pool(WORKERS) as pool:
@@ -133,10 +133,10 @@ def cells(folder: Path, limit: float, names: list[str]) -> None:
             except multiprocessing.TimeoutError:
                 print("out of time", flush=True)
                 break
-            kept[name][key] = {"arguments": arguments, "value": value, "seconds": seconds}
+            kept[name][key] = {"arguments": arguments, "value": value, "seconds": seconds, "packs": packs}
             wrong = value["error"] if isinstance(value, dict) and "error" in value else ""
             now = time.perf_counter() - started
-            print(f"{now:6.1f} {name} {key}: {seconds:.1f} s, packs {packs:.1f} s {wrong}", flush=True)
+            print(f"{now:6.1f} {name} {key}: {seconds:.1f} s, packs {sum(row['s'] for row in packs):.1f} s {wrong}", flush=True)
             if wrong and "trace" in value:
                 print(value["trace"], flush=True)
         for name, values in kept.items():

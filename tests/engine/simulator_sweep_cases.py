@@ -21,7 +21,6 @@ FIELDS = ("departures", "response", "arrivals", "area", "present", "duration", "
 JOBS, REPLICATIONS = 240, 2
 
 
-
 @pytest.fixture(autouse=True)
 def few_records(monkeypatch):
     """The simulator takes long to start a kernel, and every record starts one."""

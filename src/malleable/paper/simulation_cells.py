@@ -29,7 +29,7 @@ GROWTH_LIMIT = 8.0
 
 NARROW = 1e-4
 """Relative half-width of costs at full effort on a GPU."""
-NARROW_JOBS, NARROW_MOST = 1 << 29, 1 << 36
+NARROW_JOBS, NARROW_MOST = 1 << 28, 1 << 36
 """Jobs that such a run begins with, and at most."""
 
 
@@ -68,7 +68,8 @@ def on_gpu() -> bool:
 def _there_is_a_gpu() -> bool:
     """Asked in a process of its own: one that has talked to CUDA can fork no workers that do."""
     asked = "import sys; from malleable.engine.gpu.availability import why_not; sys.exit(bool(why_not()))"
-    return subprocess.run([sys.executable, "-c", asked], check=False, capture_output=True).returncode == 0
+    told = subprocess.run([sys.executable, "-c", asked], check=False, capture_output=True)  # noqa: S603
+    return told.returncode == 0
 
 
 def described(workload: str | Mapping[str, Any], cores: float, load: float | None) -> Workload:

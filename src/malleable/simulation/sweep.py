@@ -1,7 +1,7 @@
 """Policies on many workloads, numbers of cores and loads: costs and paired differences, and nothing more.
 
 On a GPU settings are packed and run side by side (`engine.gpu.sweep`), so that thousands of short runs fill
-it. On the CPU they run one after the other. Setting k has the jobs of seed + k, and all policies see the same.
+it. On the CPU they run one after the other. Setting k has the jobs of seed + k; all policies see the same.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from malleable.engine.engines import GPU_ENGINE
+from malleable.model import Workload
 from malleable.simulation.engine_choice import with_engine
 from malleable.simulation.program import program
 from malleable.simulation.run_task import run_task
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from malleable.engine.run import Outcome
-    from malleable.model import Workload
 
 FEWEST, MOST = 32, 512
 """Replications of a setting on a GPU: a warp at least."""
@@ -96,10 +96,10 @@ def _on_device(
             keep(k, i, run_task(replace(task, settings=replace(task.settings, jobs=jobs))))
     if not packed:
         return
-    from malleable.engine.gpu.sweep import Asked, sweep as on_device  # noqa: PLC0415 - it needs CUDA
+    from malleable.engine.gpu import sweep as on_device  # noqa: PLC0415 - it needs CUDA
 
-    asked = [_asked(Asked, task, jobs) for _, _, task in packed]
-    on_device(asked, keep=lambda position, outcome: keep(*packed[position][:2], outcome))
+    asked = [_asked(on_device.Asked, task, jobs) for _, _, task in packed]
+    on_device.sweep(asked, keep=lambda position, outcome: keep(*packed[position][:2], outcome))
 
 
 def _asked(kind: Any, task: Task, jobs: int) -> Any:
@@ -120,9 +120,7 @@ def _swept(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> Swept:
     first, workload = tasks[0], tasks[0].workload
     runs = [outcome.runs for outcome in outcomes]
     controls = not outcomes[0].device  # A sweep on a device keeps no sizes to control for.
-    costs = [
-        estimate(mine, workload, find_warmup(mine, workload), controls=controls).cost for mine in runs
-    ]
+    costs = [estimate(mine, workload, find_warmup(mine, workload), controls=controls).cost for mine in runs]
     apart = [difference(mine, runs[0], workload, controls=controls) for mine in runs[1:]]
     return Swept(
         workload,

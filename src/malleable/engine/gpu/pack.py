@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from malleable.engine.gpu import sweep_kernels as kernels
 from malleable.engine.gpu.cohort import Cohort, Options
 from malleable.engine.gpu.count_table import CountTable
 from malleable.engine.gpu.kernels import plain_kernel, simulated
-from malleable.engine.gpu.setting import Setting
 from malleable.engine.rule_interface import BINS, POOLS, SHARE
 
 GROUPS = 32
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.engine.gpu.backends import Backend
+    from malleable.engine.gpu.setting import Setting
 
 
 class Item(NamedTuple):
@@ -83,9 +83,9 @@ class PackedCohort(Cohort):
         made_for = self.specialisation()._replace(exponential_only=False)
         kernels.launch(
             kernels.packed_kernel(made_for), self.count, made_for.threads,
-            c["owner"], c["n"], lasts, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"], c["bounds"],
-            c["kinds"], c["part_starts"], c["laws"], c["law_starts"], c["speeds"], c["speed_starts"],
-            c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"], c["encoded_starts"],
+            c["owner"], c["n"], lasts, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"],
+            c["bounds"], c["kinds"], c["part_starts"], c["laws"], c["law_starts"], c["speeds"],
+            c["speed_starts"], c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"], c["encoded_starts"],
             a["rule_tables"], c["given_times"], c["given_classes"], c["given_sizes"], a["reals"], a["whole"],
             a["marks"], a["slots"], a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"],
             self.options.every, c["log"],
@@ -107,8 +107,14 @@ class PackedCohort(Cohort):
         found = self.backend.empty((fields, settings, groups), np.float64)
         statuses = self.backend.upload(np.zeros(settings, dtype=np.int64))
         kernels.launch(
-            plain_kernel(kernels.sum_settings), found.size, kernels.THREADS,
-            sums, whole, self.common["firsts"], found, statuses,
+            plain_kernel(kernels.sum_settings),
+            found.size,
+            kernels.THREADS,
+            sums,
+            whole,
+            self.common["firsts"],
+            found,
+            statuses,
         )
         return self.backend.download(found), self.backend.download(statuses)
 
@@ -120,9 +126,10 @@ def pack(items: Sequence[Item], backend: Backend) -> PackedCohort:
     common = _arrays(items, backend)
     numbers = np.concatenate([np.arange(item.replications) for item in items])
     queue_room = max(item.queue_room for item in items)
-    cohort = PackedCohort.fresh(
+    made = PackedCohort.fresh(
         first.setting, backend, options, common, numbers, room=first.room, queue_room=queue_room
     )
+    cohort = cast("PackedCohort", made)
     if first.setting.program.discipline == POOLS:
         return cohort
     tables = _padded([one.program.table for one in settings]).T
@@ -133,8 +140,9 @@ def pack(items: Sequence[Item], backend: Backend) -> PackedCohort:
     )  # fmt: skip
     kernels.launch(
         kernels.fill_kernel(first.setting.classes, first.setting.program.rule), len(numbers), kernels.THREADS,
-        common["owner"], common["firsts"], common["n"], int(first.setting.program.discipline == SHARE), common["limits"],
-        common["encoded"], common["encoded_starts"], spread, common["speeds"], common["speed_starts"],
+        common["owner"], common["firsts"], common["n"],
+        int(first.setting.program.discipline == SHARE), common["limits"], common["encoded"],
+        common["encoded_starts"], spread, common["speeds"], common["speed_starts"],
     )  # fmt: skip
     if first.by_rule:
         cohort.arrays["rule_tables"] = spread

@@ -65,14 +65,6 @@ def group_records(
     return tuple(made)
 
 
-def lean_records(rows: Any, classes: int) -> tuple[Records, ...]:
-    """The same without statistics and without bins, of which no percentile can be made."""
-    none = np.zeros((1, classes, 2, 0))
-    found = group_records(rows, classes, [0] * len(rows), none, statistics=False)
-    empty = {"response_histogram": none[:, :, 0], "slowdown_histogram": none[:, :, 0]}
-    return tuple(replace(one, **empty, width_histogram=none[0, :, 0]) for one in found)
-
-
 def grouped(backend: Backend, sums: Any, whole: Any, group_of: Any, groups: int) -> tuple[Any, int]:
     """What `Backend.sum_groups` does, for replications whose groups are given; for few of them."""
     parts, status = backend.sum_groups(sums, whole, sums.shape[1])

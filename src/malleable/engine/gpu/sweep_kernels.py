@@ -61,10 +61,10 @@ def packed(
 
 
 def fill_states(
-    owner: Any, firsts: Any, n: Any, sharing: Any, limits: Any, encoded: Any, encoded_starts: Any, rule_tables: Any,
-    speeds: Any, speed_starts: Any,
+    owner: Any, firsts: Any, n: Any, sharing: Any, limits: Any, encoded: Any, encoded_starts: Any,
+    rule_tables: Any, speeds: Any, speed_starts: Any,
 ) -> None:  # fmt: skip
-    """The table over class counts of every setting, by its rule: `count_table.fill` with a thread per state."""
+    """The table over class counts of every setting, by its rule: `count_table.fill` by many threads."""
     t = cuda.grid(1)
     if t < rule_tables.shape[1]:
         w = owner[t]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
@@ -34,7 +35,9 @@ SIZES = {
     "full on a GPU": {"cores": CORES, "classes": CLASSES, "count": 527, "jobs": 1 << 22, "improved": 25},
 }  # fmt: skip
 """Cores, classes, workloads of each pair of them, jobs per policy, workloads for the improved WHAM."""
-SEED = 1400
+SEED, IMPROVED_SEED = 1400, 140_000
+MOST_LOOKED_AT = 1000
+"""Among so many workloads those for the improved WHAM are looked for."""
 
 
 def cells(effort: Effort) -> list[Cell]:
@@ -46,31 +49,48 @@ def cells(effort: Effort) -> list[Cell]:
             if m == max(CLASSES) and n > MANY:
                 continue
             some = {"classes": m, "cores": n, "count": size["count"], "policies": list(POLICIES)}
-            improved = size["improved"] if n <= IMPROVED_CORES else 0
-            run = {**some, "jobs": size["jobs"], "improved": improved}
-            weight = 0.3 + 3 * size["count"] * size["jobs"] * (1.0 + n / 100) / 6e6 + improved
-            made.append(Cell(f"simulated-{m}-{n}", simulated, run, weight))
-            made.append(Cell(f"predicted-{m}-{n}", predicted, some, 0.02 * size["count"]))
+            weight = 3 * size["count"] * size["jobs"] * (1.0 + m * n / 300) / 6e6
+            made.append(Cell(f"simulated-{m}-{n}", simulated, {**some, "jobs": size["jobs"]}, weight))
+            made.append(Cell(f"predicted-{m}-{n}", predicted, some, 0.05 * size["count"]))
+            if size["improved"] and n <= IMPROVED_CORES:
+                run = {"classes": m, "cores": n, "count": size["improved"], "jobs": size["jobs"]}
+                made.append(Cell(f"improved-{m}-{n}", improved, run, 2.0 * size["improved"]))
     return made
 
 
 def simulated(
-    classes: int, cores: int, count: int, policies: Sequence[str], jobs: int, improved: int
+    classes: int, cores: int, count: int, policies: Sequence[str], jobs: int
 ) -> list[dict[str, Any]]:
     """Costs of all policies on each workload, and their differences from the first; on the engine named."""
-    engine = os.environ.get(ENGINE_VARIABLE, "cpu")
     workloads = [random_workload(classes, cores, number) for number in range(count)]
-    chosen = [k for k, one in enumerate(workloads) if traits(one, cores)["scv"] == 1.0][:improved]
-    rows: list[dict[str, Any]] = []
-    settings = [(one, float(cores)) for one in workloads]
-    for number, found in enumerate(sweep(settings, policies, jobs=jobs, seed=SEED, engine=engine)):
-        rows.append({"number": number, **traits(workloads[number], cores), **_row(found)})
-    for k in chosen:
-        # The same jobs again, as the seed says, and a paired difference from the first policy.
-        (found,) = sweep([settings[k]], [policies[0], IMPROVED], jobs=jobs, seed=SEED + k, engine=engine)
-        rows[k]["costs"][IMPROVED] = _pair(found.costs[1])
-        rows[k]["differences"][IMPROVED] = _pair(found.differences[1])
-    return rows
+    found = sweep(
+        [(one, float(cores)) for one in workloads], policies, jobs=jobs, seed=SEED, engine=_engine()
+    )
+    return [
+        {"number": k, **traits(workload, cores), **_row(one)}
+        for k, (workload, one) in enumerate(zip(workloads, found, strict=True))
+    ]
+
+
+def improved(classes: int, cores: int, count: int, jobs: int) -> list[dict[str, Any]]:
+    """The improved WHAM beside WHAM on the first workloads with exponential sizes, for which it has a plan.
+
+    Other sizes take a trial on single jobs, which costs some seconds each.
+    """
+    numbers = (k for k in range(MOST_LOOKED_AT) if _scv(classes, cores, k) == 1.0)
+    chosen = {k: random_workload(classes, cores, k) for k in islice(numbers, count)}
+    settings = [(one, float(cores)) for one in chosen.values()]
+    found = sweep(settings, ["wham", IMPROVED], jobs=jobs, seed=IMPROVED_SEED, engine=_engine())
+    rows = zip(chosen.items(), found, strict=True)
+    return [{"number": k, **traits(workload, cores), **_row(one)} for (k, workload), one in rows]
+
+
+def _engine() -> str:
+    return os.environ.get(ENGINE_VARIABLE, "cpu")
+
+
+def _scv(classes: int, cores: int, number: int) -> float:
+    return float(traits(random_workload(classes, cores, number), cores)["scv"])
 
 
 def _row(found: Swept) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Random workloads, each known by its classes, cores and number, so that a worst case can be looked at again."""
+"""Random workloads, each known by its classes, cores and number, so that it can be made again."""
 
 from __future__ import annotations
 
