@@ -18,7 +18,7 @@ from malleable.simulation import program
 
 assert simulated(), "set NUMBA_ENABLE_CUDASIM=1"
 FIELDS = ("departures", "response", "arrivals", "area", "present", "duration", "used", "overload")
-JOBS, REPLICATIONS = 240, 2
+JOBS, REPLICATIONS = 160, 2
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +99,7 @@ def same(outcome, expected):
 
 
 def test_a_sweep_is_the_runs_one_by_one():
-    """15 settings (n, load, policy, workload) in shared launches leave every sum that their own runs leave."""
+    """15 settings (n, load, policy, workload) in shared launches leave the sums that their own runs leave."""
     rows = asked()
     items = [gpu_sweep._item(i, one) for i, one in enumerate(rows)]
     together = list(packs(items))
@@ -138,7 +138,7 @@ def test_settings_that_need_more_are_simulated_again(name, monkeypatch):
 
 
 def test_by_the_rule_beyond_the_table(monkeypatch):
-    """Where tables may have few states only, the rule decides beyond them, and the sums stay what they were."""
+    """Where tables may have few states only, the rule decides beyond them; the sums are the same."""
     monkeypatch.setattr(gpu_sweep, "MOST_STATES", dict.fromkeys(gpu_sweep.MOST_STATES, 8))
     rows = asked(("wham", "equi"), settings()[2:4])
     for outcome, one in zip(swept(rows), rows, strict=True):

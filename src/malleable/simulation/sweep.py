@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from malleable.engine.engines import GPU_ENGINE
+from malleable.errors import ParameterError
 from malleable.model import Workload
 from malleable.simulation.engine_choice import with_engine
 from malleable.simulation.program import program
@@ -61,6 +62,8 @@ def sweep(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Swept]:
     """Every policy on every setting (a workload and a number of cores), in the order of the settings."""
+    if not policies:
+        raise ParameterError("there is nothing to compare", "name at least one policy")
     common = Settings(jobs=jobs, engine=engine)
     chosen = [
         [checked_task(workload, n, policy, None, replace(common, seed=seed + k)) for policy in policies]

@@ -11,7 +11,7 @@ from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu import sweep_kernels as kernels
 from malleable.engine.gpu.cohort import Cohort, Options
 from malleable.engine.gpu.count_table import CountTable
-from malleable.engine.gpu.kernels import plain_kernel, simulated
+from malleable.engine.gpu.kernels import Specialisation, plain_kernel, simulated
 from malleable.engine.rule_interface import BINS, POOLS, SHARE
 
 GROUPS = 32
@@ -76,17 +76,24 @@ class PackedCohort(Cohort):
     def _rule_tables(self) -> Any:
         return np.zeros((1, 1))
 
-    def advance(self, last: int, *, drain: bool = False) -> None:
+    def specialisation(self) -> Specialisation:
+        """The kernel for all settings, whatever the laws of each: nothing is known of these beforehand."""
+        made = super().specialisation()
+        known = {name: v for name, v in Specialisation._field_defaults.items() if name == "components"}
+        return made._replace(exponential_only=False, **known)
+
+    def advance(self, last: int, *, drain: bool = False, stream: int = 0) -> None:  # noqa: ARG002 - as there
         """Let every replication of every setting take its jobs up to the end of record `last`."""
         c, a = self.common, self.arrays
         lasts = self.backend.upload(last * c["job_strides"])
-        made_for = self.specialisation()._replace(exponential_only=False)
+        made_for = self.specialisation()
         kernels.launch(
             kernels.packed_kernel(made_for), self.count, made_for.threads,
             c["owner"], c["n"], lasts, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"],
             c["bounds"], c["kinds"], c["part_starts"], c["laws"], c["law_starts"], c["speeds"],
-            c["speed_starts"], c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"], c["encoded_starts"],
-            a["rule_tables"], c["given_times"], c["given_classes"], c["given_sizes"], a["reals"], a["whole"],
+            c["speed_starts"], c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"],
+            c["encoded_starts"], a["rule_tables"], c["given_times"], c["given_classes"],
+            c["given_sizes"], a["reals"], a["whole"],
             a["marks"], a["slots"], a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"],
             self.options.every, c["log"],
         )  # fmt: skip

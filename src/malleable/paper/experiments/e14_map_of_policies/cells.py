@@ -11,12 +11,13 @@ from malleable.errors import MalleableError
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.e14_map_of_policies.workloads import random_workload, traits
 from malleable.paper.simulation_cells import ENGINE_VARIABLE, on_gpu
-from malleable.simulation.sweep import Swept, sweep
+from malleable.simulation import sweep
 from malleable.theory.meanfield import mean_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from malleable.simulation import Swept
     from malleable.statistics import Estimate
 
 POLICIES = {"wham": ("WHAM", 0), "equi": ("EQUI", 2), "greedy": ("GREEDY", 3)}

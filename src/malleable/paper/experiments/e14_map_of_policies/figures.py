@@ -117,34 +117,34 @@ def improved_figure(found: Sequence[tuple[str, float, float, Estimate]]) -> Figu
 
 def refined_figure(rows: Sequence[Row]) -> Figure:
     """Errors of the refined mean field over cores, where it applies."""
-    panels = []
-    for policy, (name, colour) in POLICIES.items():
-        cores = sorted({row.cores for row in rows})
-        errors = [
-            [100.0 * abs(row.errors[policy][0]) for row in rows if row.cores == n and _applies(row, policy)]
-            for n in cores
+    cores = sorted({row.cores for row in rows})
+    x = tuple(map(float, cores))
+    errors = {
+        (policy, n): [
+            100.0 * abs(row.errors[policy][0]) for row in rows if row.cores == n and _fits(row, policy)
         ]
-        x = tuple(map(float, cores))
+        for policy in POLICIES
+        for n in cores
+    }
+    panels = []
+    for title, share in (("median", 0.5), ("95 % of them are nearer", 0.95)):
         series = tuple(
-            Series(label, x, tuple(quantile(mine, share) for mine in errors), style=style, colour=colour)
-            for label, share, style in (
-                ("median", 0.5, "both"),
-                ("95 %", 0.95, "dashed"),
-                ("99 %", 0.99, "dotted"),
+            Series(
+                name, x, tuple(quantile(errors[policy, n], share) for n in cores), style="both", colour=colour
             )
+            for policy, (name, colour) in POLICIES.items()
         )
-        panels.append(Panel(Axis("cores n", "log"), Axis("error, %", "log"), series, title=name))
+        panels.append(Panel(Axis("cores n", "log"), Axis("error, %", "log"), series, title=title))
     return Figure(
         "map-refined",
         "The refined mean field on the same workloads",
-        "The distance of its cost from the simulated one, over the latter: median and upper quantiles over "
-        "the workloads to which it says that it applies. Simulated costs have errors of some tenths of a "
-        "percent themselves.",
+        "The distance of its cost from the simulated one, over the latter, on the workloads to which it says "
+        "that it applies. Simulated costs have errors of some tenths of a percent themselves.",
         tuple(panels),
     )
 
 
-def _applies(row: Row, policy: str) -> bool:
+def _fits(row: Row, policy: str) -> bool:
     return policy in row.errors and row.errors[policy][1]
 
 

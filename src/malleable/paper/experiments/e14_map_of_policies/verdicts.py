@@ -84,7 +84,7 @@ def improved_helps(found: Sequence[tuple[str, float, float, Estimate]]) -> Verdi
 
 
 def refined_is_near(rows: Sequence[Row]) -> Verdict:
-    """Whether the refined mean field gives WHAM's cost on nearly all workloads to which it says it applies."""
+    """Whether the refined mean field gives WHAM's cost on nearly all workloads that it says it applies to."""
     told = [(row, row.errors["wham"]) for row in rows if "wham" in row.errors]
     applies = [(row, error) for row, (error, fits) in told if fits]
     if not applies:
@@ -93,9 +93,9 @@ def refined_is_near(rows: Sequence[Row]) -> Verdict:
     sure = sum(abs(error) > NEAR + 2.0 * row.half_width for row, error in applies)
     worst, most = max(applies, key=lambda one: abs(one[1]))
     text = (
-        f"it applies to {len(applies)} of {len(told)}; within {NEAR:.0%} on {near} ({near / len(applies):.1%})"
-        f", beyond it and the noise on {sure}; median {quantile([abs(e) for _, e in applies], 0.5):.2%}, most "
-        f"{most:+.1%} on {worst.name}"
+        f"it applies to {len(applies)} of {len(told)}; within {NEAR:.0%} on {near} "
+        f"({near / len(applies):.1%}), beyond it and the noise on {sure}; median "
+        f"{quantile([abs(e) for _, e in applies], 0.5):.2%}, most {most:+.1%} on {worst.name}"
     )
     holds = near >= NEARLY_ALL * len(applies)
     decided = holds or sure > (1.0 - NEARLY_ALL) * len(applies)
