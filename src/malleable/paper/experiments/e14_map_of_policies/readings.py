@@ -80,7 +80,7 @@ def rows_of(values: Values) -> list[Row]:
                 continue
             told = values.get(f"predicted-{classes}-{cores}")
             for k, one in enumerate(found or ()):
-                guess = {} if failed(told) or told is None else told[k]
+                guess = {} if failed(told) or told is None or k >= len(told) else told[k]
                 made.append(_row(classes, cores, one, guess))
     return made
 
