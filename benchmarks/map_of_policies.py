@@ -1,8 +1,9 @@
 """Cells of the paper's experiments on a machine that lends a GPU and has nothing but Python: values as JSON.
 
 `python3 -m benchmarks.map_of_policies check` compares sweeps with single runs, and times one of each kind;
-`… cells FOLDER SECONDS NAME…` computes the cells of experiments at full effort, on all processors and the GPU,
-and writes FOLDER/NAME.json as they are done. `malleable paper --full --engine gpu` does the same elsewhere.
+`… cells FOLDER SECONDS NAME…` computes the cells of experiments at full effort, on all processors and the
+GPU, and writes FOLDER/NAME.json. `malleable paper --full --engine gpu` does the same elsewhere.
+`… show FILE…` prints what the files, put together, say of the map of policies.
 """
 
 import importlib
@@ -25,7 +26,10 @@ import numpy as np
 
 from malleable.contracts import Policy
 from malleable.engine.gpu import sweep as gpu_sweep
+from malleable.engine.gpu.cohort import Options
+from malleable.engine.gpu.run import GpuRun
 from malleable.paper.contracts import FULL
+from malleable.paper.experiments import e14_map_of_policies as experiment
 from malleable.paper.experiments.e14_map_of_policies.cells import POLICIES, simulated
 from malleable.paper.experiments.e14_map_of_policies.workloads import random_workload
 from malleable.simulation import program
@@ -36,7 +40,7 @@ TIMES: list[dict] = []
 
 def timed_packs() -> None:
     """Have every pack tell how long it took."""
-    plain = gpu_sweep._run
+    plain = gpu_sweep._run  # noqa: SLF001 - to time it
 
     def told(items, *rest):
         started = time.perf_counter()
@@ -51,14 +55,11 @@ def timed_packs() -> None:
         )  # fmt: skip
         return again
 
-    gpu_sweep._run = told
+    gpu_sweep._run = told  # noqa: SLF001
 
 
 def check() -> None:
     """Sweeps and single runs on the same replications; then how long a small cell of each kind takes."""
-    from malleable.engine.gpu.cohort import Options
-    from malleable.engine.gpu.run import GpuRun
-
     asked = [
         gpu_sweep.Asked(w, float(n), program(Policy.of(p), w, n), 5 + k, 64, 64 * 2000)
         for k, (m, n) in enumerate(((2, 4), (3, 16), (4, 8), (3, 64)))
@@ -77,10 +78,21 @@ def check() -> None:
         run.extend(one.jobs)
         a, b = found[i], run.outcome()
         worst = max(
-            float(np.abs(x.area.sum(0) / y.area.sum(0) - 1.0).max()) for x, y in zip(a.groups, b.groups)
+            float(np.abs(x.area.sum(0) / y.area.sum(0) - 1.0).max())
+            for x, y in zip(a.groups, b.groups, strict=True)
         )
         same = a.records.departures.sum(0).tolist() == b.records.departures.sum(0).tolist()
-        print(one.cores, one.program.rule.__name__, a.jobs, b.jobs, "area off", worst, "departures", same, flush=True)
+        print(
+            one.cores,
+            one.program.rule.__name__,
+            a.jobs,
+            b.jobs,
+            "area off",
+            worst,
+            "departures",
+            same,
+            flush=True,
+        )
     for m, n, count in ((3, 16, 64), (4, 32, 32), (2, 128, 64)):
         TIMES.clear()
         started = time.perf_counter()
@@ -92,7 +104,14 @@ def check() -> None:
         print(*TIMES, sep="\n", flush=True)
         wide = sorted(r["differences"]["greedy"][1] / r["costs"]["wham"][0] for r in rows)
         own = sorted(r["costs"]["wham"][1] / r["costs"]["wham"][0] for r in rows)
-        print("half-widths, median and largest: own", own[count // 2], own[-1], "paired", wide[count // 2], wide[-1])
+        print(
+            "half-widths, median and largest: own",
+            own[count // 2],
+            own[-1],
+            "paired",
+            wide[count // 2],
+            wide[-1],
+        )
         TIMES.clear()
         started = time.perf_counter()
         simulated(m, n, count, list(POLICIES), 1 << 21)
@@ -135,8 +154,8 @@ def cells(folder: Path, limit: float, names: list[str]) -> None:
                 break
             kept[name][key] = {"arguments": arguments, "value": value, "seconds": seconds, "packs": packs}
             wrong = value["error"] if isinstance(value, dict) and "error" in value else ""
-            now = time.perf_counter() - started
-            print(f"{now:6.1f} {name} {key}: {seconds:.1f} s, packs {sum(row['s'] for row in packs):.1f} s {wrong}", flush=True)
+            now, busy = time.perf_counter() - started, sum(row["s"] for row in packs)
+            print(f"{now:6.1f} {name} {key}: {seconds:.1f} s, packs {busy:.1f} s {wrong}", flush=True)
             if wrong and "trace" in value:
                 print(value["trace"], flush=True)
         for name, values in kept.items():
@@ -145,9 +164,27 @@ def cells(folder: Path, limit: float, names: list[str]) -> None:
         pool.terminate()
 
 
+def show(files: list[str]) -> None:
+    """Verdicts and tables of the map of policies from the values of several runs."""
+    values = {}
+    for file in files:
+        cells = json.loads(Path(file).read_text(encoding="utf-8"))
+        values |= {key: cell["value"] for key, cell in cells.items() if isinstance(cell["value"], list)}
+    findings = experiment.findings(FULL, values)
+    for verdict in findings.verdicts:
+        print(f"{verdict.word}: {verdict.statement}: {verdict.measured}")
+    for table in findings.tables:
+        if table.shown:
+            print(f"\n{table.title}\n{' | '.join(table.columns)}")
+            for row in zip(*table.columns.values(), strict=True):
+                print(" | ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row))
+
+
 if __name__ == "__main__":
     timed_packs()
     if sys.argv[1] == "check":
         check()
+    elif sys.argv[1] == "show":
+        show(sys.argv[2:])
     else:
         cells(Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])
