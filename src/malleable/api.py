@@ -195,9 +195,7 @@ def compare(
 
 
 def sweep(
-    settings: Iterable[
-        tuple[Workload | str | Path, float] | tuple[Workload | str | Path, float, float | None]
-    ],
+    settings: Iterable[tuple[Any, ...]],
     policies: str | Sequence[Policy | str],
     *,
     jobs: int = 1_000_000,
