@@ -31,10 +31,11 @@ $(SYSTEM): scripts/system-packages | $(STAMP)
 	@touch $@
 
 test: $(STAMP) $(SYSTEM)  ## run the quick tests (under five minutes on two idle cores)
-	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
-test-slow: $(STAMP)  ## run the long statistical tests
-	$(BIN)/python -m pytest -n auto -m slow $(ARGS)
+test-slow: $(STAMP)  ## run the long statistical tests, and all properties on many more examples
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow $(ARGS)
+	MALLEABLE_EXAMPLES=20 $(BIN)/python -m pytest -n auto --dist worksteal -m "hypothesis and not slow" $(ARGS)
 
 lint: $(STAMP)  ## ruff, mypy --strict, import layers, links of the documentation
 	$(BIN)/ruff check .

@@ -96,7 +96,7 @@ class Speedup(Spec, ABC):
         k = np.asarray(cores, dtype=float)
         return (self(k) / np.where(k > 0.0, k, 1.0) + (k <= 0.0))[()]
 
-    def capped(self, cores: float) -> Speedup:  # noqa: ARG002 - families that are not concave override it
+    def capped(self, cores: float) -> Speedup:
         """The same speedup where no job may use more than `cores`.
 
         For a concave s the demand under a cap is the smaller of demand and cap, so there is nothing to do.
@@ -146,7 +146,7 @@ class Distribution(Spec, ABC):
         """(p, Q): initial phase probabilities and sub-generator, where the law has this form."""
         return None
 
-    def survival(self, x: FloatArray) -> FloatArray:  # noqa: ARG002 - the laws override it
+    def survival(self, x: FloatArray) -> FloatArray:
         """P(X > x), element by element, with all its digits in the tail."""
         raise UnsupportedError(
             f"the law {self.kind} does not say how likely a job is to need more than some time",
@@ -213,11 +213,9 @@ class Arrivals(Spec, ABC):
     @classmethod
     def of(cls, value: Any) -> Arrivals:
         """Read an arrival process: `Arrivals` or a table with a `kind`."""
-        return (
-            value
-            if isinstance(value, Arrivals)
-            else cast("Arrivals", catalog.from_document("arrivals", value))
-        )
+        if isinstance(value, Arrivals):
+            return value
+        return cast("Arrivals", catalog.from_document("arrivals", value))
 
 
 class Changes(NamedTuple):
@@ -289,7 +287,6 @@ class Policy(Spec, ABC):
     blocking: ClassVar[bool] = True
     """Whether a large job can keep others waiting. The cost then depends on the squares of sizes, and heavy
     tails need longer runs. A policy that shares or serves small jobs first may say False."""
-
     by_price: ClassVar[bool] = True
     """Whether the class counts act through one price alone, as `buyers` says. A class rule that looks at them
     in other ways says False, and its fluid equation asks the rule itself."""
@@ -298,46 +295,39 @@ class Policy(Spec, ABC):
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Cores for each of the jobs present, at most `cores` in total."""
 
-    def allocate_part(
-        self,
-        jobs: Jobs,
-        cores: float,
-        machine: float,  # noqa: ARG002 - policies that plan for a machine override this
-        *,
-        integer: bool = False,
-    ) -> Allocation:
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
         """The same on the cores that jobs which cannot move leave of a `machine`, for which it is planned.
 
         Rules of the simulator are prepared for the machine too, and told how many cores are left.
         """
         return self.allocate(jobs, cores, integer=integer)
 
-    def buyers(self, workload: Workload) -> Buyers:  # noqa: ARG002 - the class rules override it
+    def buyers(self, workload: Workload) -> Buyers:
         """The demand of each class at a price, for policies that look at class counts alone (class rules)."""
         raise UnsupportedError(
             f"{catalog.display('policies', self.kind)} is not a class rule, so it has no mean-field equation",
             "use wham, greedy or equi",
         )
 
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:  # noqa: ARG002
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:
         """What the simulator runs: a rule on numbers, with everything slow done once.
 
         None for a policy that gives only `allocate`: it is then asked at every event, interpreted and slowly.
         """
         return None
 
-    def job_program(self, workload: Workload, cores: float) -> JobProgram | None:  # noqa: ARG002
+    def job_program(self, workload: Workload, cores: float) -> JobProgram | None:
         """The same as a rule on single jobs, for machines that demand more than class counts can tell.
 
         None for a policy that gives only `allocate`.
         """
         return None
 
-    def in_effect(self, workload: Workload, cores: float) -> Policy:  # noqa: ARG002 - few step back
+    def in_effect(self, workload: Workload, cores: float) -> Policy:
         """The policy that this one amounts to on the workload: itself, or another that it stands back for."""
         return self
 
-    def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:  # noqa: ARG002 - few have any
+    def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
         """What to know of the policy on this workload, one sentence each: that it steps back, say."""
         return ()
 

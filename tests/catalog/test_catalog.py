@@ -14,6 +14,7 @@ from malleable.errors import MalleableError, ParameterError, UnknownKindError
 from malleable.policies.greedy import Greedy
 from malleable.policies.wham import Wham
 from malleable.policies.wham_integer import WhamInteger
+from support.examples import examples
 
 MINE = '''
 from __future__ import annotations
@@ -155,7 +156,7 @@ class TestOptions:
         with pytest.raises(MalleableError, match=words):
             Policy.of(text)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(
         st.one_of(
             st.text(max_size=20),

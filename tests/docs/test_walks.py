@@ -2,7 +2,8 @@
 
 A walk is one command on a tiny example. Every module of the list is entered, and only by calls from modules
 above it: a walk that turns back makes the list wrong. A function defined inside another one is a callback
-(progress), which is handed down and called from below; it is no step of the walk.
+(progress), which is handed down and called from below; neither it nor what it calls in its own module is a
+step of the walk.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def steps(modules: list[str], *command: str) -> set[tuple[str, str]]:
 
     def enter(frame, event, _):
         here = names.get(frame.f_globals.get("__name__", ""))
-        if event == "call" and here is not None and not frame.f_code.co_flags & inspect.CO_NESTED:
+        if event == "call" and here is not None:
             caller = _caller(frame, here, names)
             if caller is not None:
                 found.add((caller, here))
@@ -63,10 +64,12 @@ def steps(modules: list[str], *command: str) -> set[tuple[str, str]]:
 
 
 def _caller(frame, here: str, names: dict[str, str]) -> str | None:
-    """The module of the list that made a call, however far up; None in the import of a module."""
+    """The module of the list that made a call, however far up; None in an import or a callback."""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if frame.f_code.co_name == "<module>" and module.startswith("malleable."):
+            return None
+        if names.get(module) == here and frame.f_code.co_flags & inspect.CO_NESTED:
             return None
         if names.get(module, here) != here:
             return names[module]

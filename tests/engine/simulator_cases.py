@@ -14,7 +14,7 @@ from malleable.engine.gpu.arrivals import poisson_job, renewal_draws
 from malleable.engine.gpu.backends import Processor, Simulator
 from malleable.engine.gpu.cohort import Options
 from malleable.engine.gpu.cuda_api import cuda
-from malleable.engine.gpu.events import histogram_bin
+from malleable.engine.gpu.histogram_bins import histogram_bin
 from malleable.engine.gpu.jobs import departures as device_departures
 from malleable.engine.gpu.kernels import plain_kernel, simulated
 from malleable.engine.gpu.run import GpuRun
@@ -27,6 +27,8 @@ from malleable.errors import InfeasibleError, PolicyError, UnstableError
 from malleable.model import Workload, paper_workload
 from malleable.simulation import program
 from malleable.sources import Chunk
+from malleable.statistics.estimates import difference, estimate
+from malleable.statistics.warmup import Warmup
 from support import random_jobs as gen
 
 assert simulated(), "set NUMBA_ENABLE_CUDASIM=1"
@@ -188,6 +190,7 @@ def test_replications_that_outgrow_their_room_go_on(name):
             cohort.setting, cohort.backend, cohort.options, cohort.common, np.arange(3), 3, queue_room=2
         )
     ]
+    tight.cohorts[0].aligned = True
     for run in (wide, tight):
         run.extend(450)
     assert len(tight.cohorts) > 1
@@ -216,19 +219,75 @@ def test_states_beyond_the_table():
             np.testing.assert_allclose(sums_of(run)[field], expected, rtol=1e-9, err_msg=field)
 
 
-def test_areas_only():
-    """Without statistics the areas are the same, and stand for the response times."""
-    workload = paper_workload(4, 0.8)
-    made = program(Policy.of("wham"), workload, 4)
+@pytest.mark.parametrize("name", ["wham", "equi", "fcfs"])
+def test_areas_only(name):
+    """Without statistics the areas are the same and stand for the response times, wherever marks are."""
+    workload = paper_workload(4, 0.9)
+    made = program(Policy.of(name), workload, 4)
     runs = []
-    for options in (Options(), Options(statistics=False)):
+    for options in (Options(), Options(statistics=False), Options(statistics=False, hot=2)):
         runs.append(
             GpuRun(workload, 4, made, jobs=400, seed=3, replications=2, backend=Simulator(), options=options)
         )
         runs[-1].extend(400)
-    full, lean = (run.outcome().records for run in runs)
-    np.testing.assert_allclose(lean.area, full.area, rtol=1e-12)
-    np.testing.assert_array_equal(lean.response, lean.area)
+    assert [run.cohorts[0].placed.hot for run in runs][0::2] == [0, 2]
+    full, *others = (run.outcome().records for run in runs)
+    for lean in others:
+        for field in ("area", "arrivals", "departures", "used", "overload", "present"):
+            np.testing.assert_allclose(getattr(lean, field), getattr(full, field), rtol=1e-12, err_msg=field)
+        np.testing.assert_array_equal(lean.response, lean.area)
+    # Sizes are counted as jobs come; those that have not left are taken out at their mean.
+    came = [drawn(workload, replication, 200, 3) for replication in range(2)]
+    expected = sum(np.bincount(jobs.classes, jobs.sizes, minlength=3) for jobs in came)
+    still_there = (others[0].arrivals - others[0].departures).sum(axis=0) * workload.mean_sizes
+    np.testing.assert_allclose(others[0].work.sum(axis=0) + still_there, expected, rtol=1e-12)
+
+
+def test_statistics_of_some_warps():
+    """If one warp in two keeps statistics, the mean slowdown is that of its jobs; areas are of all jobs."""
+    workload = paper_workload(4, 0.7)
+    made = program(Policy.of("wham"), workload, 4)
+    found = []
+    for replications, every in ((64, 2), (64, 1), (32, 1)):
+        run = GpuRun(
+            workload, 4, made, jobs=30 * replications, seed=3, replications=replications,
+            backend=Simulator(), options=Options(every=every),
+        )  # fmt: skip
+        run.extend(30 * replications)
+        found.append(run)
+    assert [len(run.cohorts) for run in found] == [2, 1, 1]
+    some, every, first = (run.outcome().groups for run in found)
+    for one, other in zip(some, every, strict=True):
+        for field in ("area", "arrivals", "departures", "duration", "used", "overload", "present"):
+            np.testing.assert_allclose(getattr(one, field), getattr(other, field), rtol=1e-12, err_msg=field)
+        np.testing.assert_array_equal(one.response, one.area)
+    for one, other in zip(some, first, strict=True):
+        left = other.departures.sum(axis=0) > 0.0
+        got = one.slowdown.sum(axis=0)[left] / one.departures.sum(axis=0)[left]
+        expected = other.slowdown.sum(axis=0)[left] / other.departures.sum(axis=0)[left]
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    np.testing.assert_array_equal(some[0].response_histogram.sum(), first[0].response_histogram.sum())
+
+
+def test_policies_see_the_same_jobs(monkeypatch):
+    """Replications and records do not depend on the policy: differences are of the same jobs, and narrow."""
+    monkeypatch.setattr(Simulator, "most_replications", 6)
+    workload = paper_workload(4, 0.7)
+    runs = []
+    for name in ("wham", "equi"):
+        made = program(Policy.of(name), workload, 4)
+        runs.append(GpuRun(workload, 4, made, jobs=1200, seed=3, least_jobs=150, backend=Simulator()))
+        runs[-1].extend(1200)
+    assert [run.replications for run in runs] == [6, 6]
+    ours, theirs = (run.outcome().groups for run in runs)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a.arrivals, b.arrivals)
+        np.testing.assert_allclose(a.duration, b.duration, rtol=1e-12)
+    paired = difference(ours, theirs, workload, warmup=0, controls=False)
+    left_out = Warmup(cuts=(0,) * 6, jobs=0)
+    apart = [estimate(side, workload, left_out, controls=False).cost for side in (ours, theirs)]
+    assert paired.mean == pytest.approx(apart[0].mean - apart[1].mean, rel=1e-9)
+    assert paired.half_width < 0.75 * np.hypot(apart[0].half_width, apart[1].half_width)
 
 
 def test_records_are_joined_when_a_run_goes_on():

@@ -16,8 +16,11 @@ import malleable
 from malleable.contracts import Distribution
 from malleable.engine.gpu import availability
 from malleable.engine.gpu.inverse_table import log_inverse, tabulate
+from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED
 from malleable.engine.gpu.laws import components, encode_laws, variate
 from malleable.engine.gpu.philox import draws, philox
+from malleable.engine.gpu.placement import placement
+from malleable.engine.gpu.run import replications_for
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper import simulation_cells
@@ -131,6 +134,33 @@ def test_laws_on_separate_values():
     assert found.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
     expected = special.binom(4, np.arange(5)) * 0.3 ** np.arange(5) * 0.7 ** np.arange(4, -1, -1)
     assert counts / 20_000 == pytest.approx(expected, abs=0.02)
+
+
+# --- replications ----------------------------------------------------------------------------------------
+
+
+def test_the_number_of_replications():
+    """As many as the jobs are enough for, in whole groups, up to what fills the device, for every policy."""
+    assert replications_for(jobs=1000, least=4096, most=270336) == 1
+    assert replications_for(jobs=4096 * 31, least=4096, most=270336) == 31
+    assert replications_for(jobs=4096 * 100, least=4096, most=270336) == 96
+    assert replications_for(jobs=10**12, least=4096, most=270336) == 270336
+    assert replications_for(jobs=10**12, least=4096, most=64) == 64
+
+
+def test_what_threads_keep_where():
+    """Marks go to shared memory as far as they fit, then to local memory, and at last to the device's."""
+    chosen = {"statistics": False, "named": False}
+    assert placement(3, 20, SHARED, **chosen) == (SHARED, 8, 128, 80)
+    assert placement(3, 20, SHARED, **chosen, queues=True).registers == 96
+    assert placement(3, 48, SHARED, **chosen) == (SHARED, 12, 128, 128)
+    assert placement(3, 112, SHARED, **chosen) == (SHARED, 24, 64, 128)
+    assert placement(3, 4, SHARED, **chosen).hot == 4
+    assert placement(20, 20, SHARED, **chosen) == (SHARED, 6, 32, 128)
+    assert placement(100, 20, SHARED, **chosen).memory == LOCAL
+    assert placement(3, 4096, SHARED, **chosen).memory == DEVICE
+    assert placement(3, 20, SHARED, statistics=True, named=False) == (SHARED, 0, 128, None)
+    assert placement(3, 20, SHARED, **chosen, hot=2, registers=64) == (SHARED, 2, 128, 64)
 
 
 # --- which engine runs -----------------------------------------------------------------------------------

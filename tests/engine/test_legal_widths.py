@@ -14,6 +14,7 @@ from malleable.engine.legal_widths import legalise, set_aside
 from malleable.engine.rule_interface import CLASS, COLUMNS, HELD
 from malleable.engine.width_table import encode_limits, is_allowed
 from malleable.model import JobType
+from support.examples import examples
 
 CORES = 8
 FORMS = st.one_of(
@@ -110,7 +111,7 @@ def test_nearest_of_all_that_is_allowed(case):
     assert any(np.allclose(part, right, rtol=0.0, atol=1e-9) for right in outcomes(types, kept, free, wishes))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(proposals(), st.floats(1.0, 3.0))
 def test_more_than_is_free(case, factor):
     """Where more is proposed than is free, the latest get none until it fits; never more than is free."""
@@ -139,7 +140,7 @@ def running(draw):
     return types, jobs, calm, float(draw(st.integers(0, CORES)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(running())
 def test_who_cannot_move(case):
     """Rigid, moldable and quiet jobs that run keep their cores; the latest stop where cores are gone."""

@@ -14,6 +14,7 @@ from malleable.contracts import Speedup
 from malleable.errors import ParameterError
 from malleable.fitting import Learner
 from malleable.fitting.learner import MOST_WIDTHS
+from support.examples import examples
 from support.speedup_contract import assert_contract
 
 PRIOR = {"kind": "power", "exponent": 0.5}
@@ -72,7 +73,7 @@ def test_a_prior_outside_the_contract_is_moved_into_it(prior):
     exponent=st.floats(0.05, 0.95),
     limit=st.integers(1, 300),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 def test_no_observations_break_the_contract(observed, exponent, limit):
     """Whatever is observed, the answer is concave, does not fall, and is at most linear."""
     learner = Learner({"kind": "power", "exponent": exponent}, limit=limit)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from malleable.live.history import MOST_ENDED, MOST_JOBS, MOST_STEPS, History, Track
+from support.examples import examples
 
 
 def document(cores, jobs, *, price=None, cost=None):
@@ -55,7 +56,7 @@ def test_what_does_not_change_takes_no_room():
     assert found["machine"]["time"] == found["classes"]["time"] == found["jobs"]["a"]["time"] == [0.0]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(st.lists(st.tuples(st.floats(0.01, 10.0), st.integers(0, 9), st.booleans()), min_size=1, max_size=400))
 def test_areas_stay(steps):
     """However often samples were merged, the core-time of each class up to the last sample is exact."""

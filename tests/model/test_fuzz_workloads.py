@@ -18,6 +18,7 @@ from malleable.model import (
     load_workload,
 )
 from support.documents import row
+from support.examples import examples
 
 LEAVES = st.one_of(
     st.none(),
@@ -70,6 +71,9 @@ SPEEDUPS = st.sampled_from(
         {"kind": "custom", "function": "nowhere.py:s"},
     ]
 )
+
+ONE_FOLDER = [HealthCheck.function_scoped_fixture]
+"""All examples of a test may write into its one folder."""
 
 
 def places(value, path=()):
@@ -132,7 +136,7 @@ class TestFuzz:
             assert str(workload)
             assert workload.total_load >= 0.0
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(
         st.dictionaries(
             st.one_of(st.text(max_size=4), st.sampled_from(["name", "classes"])), VALUES, max_size=3
@@ -143,7 +147,9 @@ class TestFuzz:
         with pytest.raises(MalleableError):
             Workload.from_dict(wrong)
 
-    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(
         st.one_of(
             st.binary(max_size=60),
@@ -159,7 +165,9 @@ class TestFuzz:
         with pytest.raises(MalleableError):
             load_workload(file)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=examples(24), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(st.integers(0, 10_000), st.binary(max_size=4))
     def test_damaged_files(self, tmp_path, position, damage):
         """Nor does the built-in workload with bytes overwritten."""

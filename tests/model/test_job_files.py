@@ -20,6 +20,7 @@ from malleable.model import job_files, paper_workload
 from malleable.model.job_files import parse_jobs, read_jobs
 from malleable.model.job_rows import COLUMNS
 from malleable.model.jobs import Jobs
+from support.examples import examples
 from support.shell import malleable
 
 WORKLOAD = paper_workload()
@@ -102,7 +103,7 @@ FORMS = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(tables(), *FORMS)
 def test_columns_and_rows_agree(table, delimiter, end, quoting, stretch):
     agree(table, delimiter, end, quoting, stretch)
@@ -115,7 +116,7 @@ def test_columns_and_rows_agree_very_often(table, delimiter, end, quoting, stret
     agree(table, delimiter, end, quoting, stretch)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.text('idclassremaining-12.5,;"\n\r\t \ufeff[]{}', max_size=60))
 def test_any_text(text):
     """Any text is jobs or an error of ours, whatever the size of a stretch."""

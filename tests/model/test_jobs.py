@@ -15,6 +15,7 @@ from malleable.model import paper_workload
 from malleable.model.job_rows import COLUMNS
 from malleable.model.jobs import Jobs
 from malleable.speedups.power import Power
+from support.examples import examples
 
 WORKLOAD = paper_workload()
 GOOD = {"id": "a", "class": "class-1", "remaining": 1.5}
@@ -114,7 +115,7 @@ class TestRows:
         with pytest.raises(JobsError):
             Jobs.from_rows(WORKLOAD, table)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(
         st.lists(
             st.dictionaries(
@@ -141,7 +142,7 @@ class TestRows:
         with contextlib.suppress(MalleableError):
             assert len(Jobs.from_rows(WORKLOAD, table)) == len(table)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(
         st.lists(
             st.fixed_dictionaries(

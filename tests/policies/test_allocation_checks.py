@@ -17,6 +17,7 @@ from malleable.contracts import Allocation, Policy
 from malleable.engine.compiling import SlowPolicyWarning
 from malleable.engine.enforcement import enforce
 from malleable.errors import JobsError, MalleableError, PolicyError, PolicyRaisedError, WorkloadError
+from support.examples import examples
 from support.shell import malleable
 
 WORKLOAD = paper_workload()
@@ -273,7 +274,7 @@ def same_everywhere(drawn, form, size):
     assert all("\n" not in error.sentence for error in errors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(proposals(), st.sampled_from(FORMS), st.integers(1, 6))
 def test_random_proposals(drawn, form, size):
     same_everywhere(drawn, form, size)
@@ -286,7 +287,7 @@ def test_very_many_random_proposals(drawn, form, size):
     same_everywhere(drawn, form, size)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(proposals(), st.sampled_from(FORMS), st.integers(1, 6))
 def test_random_proposals_of_whole_cores(drawn, form, size):
     """With `integer`, what comes through is whole and at most n; parts of cores are refused."""

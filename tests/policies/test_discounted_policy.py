@@ -16,6 +16,7 @@ from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.wham import Wham
 from malleable.policies.wham_discounted import WhamDiscounted, outlook
 from malleable.theory.relaxed import bound
+from support.examples import examples
 
 FOUR = WORKLOADS["four"]
 CORES = 12
@@ -32,7 +33,7 @@ def some_jobs(workload, size, seed):
     return Jobs.of(workload, classes, sizes, age=rng.permutation(size).astype(float))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(size=st.integers(1, 40), seed=st.integers(0, 2**32 - 1), load=st.floats(0.05, 0.98))
 def test_cores_are_given_out_as_the_model_allows(size, seed, load):
     """No job has part of a core or more cores than there are, and no core is left over while a job waits."""

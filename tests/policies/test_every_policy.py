@@ -21,6 +21,7 @@ from malleable.speedups.rooftop import Rooftop
 from malleable.speedups.table import Table
 from support import strategies as gen
 from support.chains import SHORT_AND_LONG
+from support.examples import examples
 from support.situations import ANY, allocate, check_budget, check_no_waste, jobs_of_one_class, situations
 
 POLICIES = sorted(catalog.kinds("policies"))
@@ -58,7 +59,7 @@ class TestEveryPolicy:
     def test_budget(self, policy, integer):
         """Total ≤ n and nothing in (0, 1), on whole cores whole numbers."""
 
-        @settings(max_examples=15, deadline=None)
+        @settings(max_examples=examples(6), deadline=None)
         @given(plannable(policy, max_jobs=10))
         def check(situation):
             jobs, cores = situation
@@ -71,7 +72,7 @@ class TestEveryPolicy:
     def test_permuting_jobs_permutes_the_allocation(self, policy):
         """No job gains from standing earlier in the list (sizes and ages are distinct)."""
 
-        @settings(max_examples=15, deadline=None)
+        @settings(max_examples=examples(6), deadline=None)
         @given(plannable(policy, max_jobs=8), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -130,7 +131,7 @@ class TestClassRules:
         """Total ≤ n, = n whenever some job can use it, nothing in (0, 1)."""
         whole = integer or policy == "wham-integer"
 
-        @settings(max_examples=20, deadline=None)
+        @settings(max_examples=examples(8), deadline=None)
         @given(situations(*ANY))
         def check(situation):
             jobs, cores = situation
@@ -152,7 +153,7 @@ class TestClassRules:
     def test_permutation(self, policy):
         """Permuting jobs permutes the allocation, blocks and tables included."""
 
-        @settings(max_examples=12, deadline=None)
+        @settings(max_examples=examples(6), deadline=None)
         @given(situations(*ANY), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -169,7 +170,7 @@ class TestClassRules:
     def test_duplicating_classes(self, policy):
         """Calling half of a class by another name changes nothing."""
 
-        @settings(max_examples=12, deadline=None)
+        @settings(max_examples=examples(6), deadline=None)
         @given(situations(*ANY, weights=False), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation

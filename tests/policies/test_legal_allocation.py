@@ -22,6 +22,7 @@ from malleable.simulation import program
 from malleable.sources import Chunk
 from support import machine_workloads, random_jobs
 from support import strategies as gen
+from support.examples import examples
 
 POWER = {"kind": "power", "exponent": 0.5}
 POLICIES = (
@@ -61,7 +62,7 @@ def machines(draw):
 def test_what_every_policy_keeps_to(name):
     """Rigid and moldable jobs that hold cores keep them; others have an allowed width; at most n in all."""
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(10), deadline=None)
     @given(machines(), st.booleans())
     def check(situation, integer):
         jobs, cores = situation

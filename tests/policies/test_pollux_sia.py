@@ -19,6 +19,7 @@ from malleable.policies.base.job_rule import job_rows
 from malleable.policies.pollux import Pollux, fill_by_price
 from malleable.policies.sia import Sia
 from support import strategies as gen
+from support.examples import examples
 from support.rivals import PAPER, cores_of, random_jobs, speedups_of
 
 
@@ -51,7 +52,7 @@ def with_held(jobs, held):
     return Jobs.of(jobs.workload, jobs.class_index, jobs.remaining, age=jobs.age, held=held[: len(jobs)])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 @given(POLLUX)
 def test_pollux(instance):
     """Pollux finds the best of all whole allocations, restarts counted."""
@@ -102,7 +103,7 @@ def sia_cost(speedups, widths, held, age, delta):
     return total
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(32), deadline=None)
 @given(POLLUX)
 def test_sia(instance):
     """Sia finds the cheapest of all choices of widths 0, 1, 2, 4, …, in whole hundredths."""

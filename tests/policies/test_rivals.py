@@ -30,6 +30,7 @@ from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power
 from malleable.speedups.rooftop import Rooftop
 from support import strategies as gen
+from support.examples import examples
 from support.rivals import INSTANCES, PAPER, cores_of, random_jobs
 
 NAMES = (
@@ -90,7 +91,7 @@ def test_sorting():
         assert ascending(keys).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(st.data(), INSTANCES, st.sampled_from(NAMES))
 def test_order_of_rows_does_not_matter(data, instance, name):
     """A job gets the same cores wherever its row stands; whole cores are whole and no more in total."""

@@ -14,6 +14,7 @@ from malleable.errors import InfeasibleError, PolicyError, UnstableError, Unsupp
 from malleable.model import Workload
 from support import situations
 from support import strategies as gen
+from support.examples import examples
 
 POWER = {"kind": "power", "exponent": 0.5}
 WORKLOAD = gen.one_class(POWER, rate=0.5)
@@ -98,7 +99,7 @@ def test_no_policy_but_equi_shares(policy):
     assert not Policy.of(policy).sharing
     policy = "wham_fitted:moments=1000" if policy == "wham_fitted" else policy  # a fit for each workload
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=examples(6), deadline=None)
     @given(situations.situations("power", "amdahl", "rooftop", max_jobs=12), st.booleans())
     def check(situation, demanding):
         jobs, cores = situation

@@ -25,6 +25,7 @@ from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import SteppedBackWarning, WhamFitted
 from malleable.theory.core_division import RealCores
 from support import strategies as gen
+from support.examples import examples
 
 CORES = 12
 QUICK = WhamFitted(moments=16_000, headroom=1.0)
@@ -70,7 +71,7 @@ def weights_by_formula(workload, cores, numbers, jobs):
     return np.array(out)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(size=st.integers(1, 30), seed=st.integers(0, 2**32 - 1))
 def test_the_rule_is_greedy_on_the_formula(size, seed):
     """The widths reach the largest Σ w·s(k) of all divisions of the cores, w by the formula of the page.

@@ -20,6 +20,7 @@ from malleable.speedups.custom import Custom
 from malleable.speedups.power import Power
 from malleable.speedups.table import Table
 from support import strategies as gen
+from support.examples import examples
 from support.speedup_examples import EXAMPLES, KINDS, all_examples, made
 
 
@@ -209,7 +210,7 @@ def test_derivatives_of_callables(function):
 class TestStack:
     """Many speedups evaluated together give what each gives alone."""
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(16), deadline=None)
     @given(
         st.lists(gen.speedups(*gen.FAST), min_size=1, max_size=8),
         gen.numbers(1e-3, 1e2),

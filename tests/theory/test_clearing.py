@@ -24,6 +24,7 @@ from malleable.speedups.power import Power
 from malleable.speedups.table import Table
 from malleable.speedups.usl import Usl
 from malleable.theory.clearing import Batch, clearing, least_cost
+from support.examples import examples
 
 
 @pytest.mark.parametrize("exponent", [0.2, 0.5, 0.8])
@@ -124,7 +125,7 @@ def test_no_policy_costs_less_on_a_batch(kind):
     policy, cores = Policy.of(QUICK.get(kind, kind)), 6
     ran = program(policy, FOUR.at(cores, 0.7), cores)
 
-    @settings(max_examples=4, deadline=None)
+    @settings(max_examples=examples(4), deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.05, 3.0)), min_size=1, max_size=3))
     def check(jobs):
         classes, sizes = np.array([i for i, _ in jobs]), np.array([x for _, x in jobs])

@@ -51,7 +51,7 @@ def test_as_one_by_one(policy, name, monkeypatch):
         point = fluid.fixed_point()
     except MalleableError:
         pytest.skip("the policy starves a class")
-    starts = np.array(list(attractor._starts(fluid, point.state, 6, 1)))
+    starts = np.array(list(attractor._starts(fluid, point.state, 2, 1)))
     ends, _ = attractor._followed(fluid, starts, point, 1.0)
     monkeypatch.setattr(attractor, "ACCURACY", 1e-9)
     for start, end in zip(starts, ends, strict=True):

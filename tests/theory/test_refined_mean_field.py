@@ -10,6 +10,7 @@ from malleable.contracts import Policy
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.theory.fluid import Fluid
 from malleable.theory.refined_mean_field import fluctuations, noise, refine
+from support.examples import examples
 from support.fluid_cases import situations
 
 BASE = 112 / 15
@@ -90,7 +91,7 @@ def test_prediction_against_the_exact_chain(policy, exact):
     assert result.cost - result.coefficient / 128 < exact * 0.96
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(situation=situations())
 def test_coefficient_does_not_depend_on_the_cores(situation):
     """At fixed load the coefficient is the same at n and 3n cores."""
@@ -100,7 +101,7 @@ def test_coefficient_does_not_depend_on_the_cores(situation):
         assert large.coefficient == pytest.approx(small.coefficient, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(situation=situations())
 def test_covariance_is_one(situation):
     """W solves its equation and is positive definite; jobs that change phase add no noise to their class."""

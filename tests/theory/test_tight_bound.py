@@ -16,6 +16,7 @@ from malleable.model.jobs import Jobs
 from malleable.results import Result, merge
 from malleable.theory.relaxed import CAPPED, WHOLE, bound
 from support import strategies as gen
+from support.examples import examples
 from support.shell import malleable
 
 ANY = ("power", "linear_power", "amdahl", "usl", "table")
@@ -73,7 +74,7 @@ def test_who_gives_whole_cores():
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE_CORES))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 @given(data=st.data())
 def test_declared_whole_cores_are_whole(name, data):
     """A policy that declares whole cores gives no fraction, whatever the jobs, even of 7.5 cores."""

@@ -96,15 +96,15 @@ def test_the_simulators_times_of_plain_jobs(name, seed):
      ("fw-cam-repaired:beta=0.6", 0.6)],
 )  # fmt: skip
 def test_the_papers_workload(name, load):
-    """400 jobs of the paper's workload on 32 cores leave when the compiled simulator has them leave.
+    """150 jobs of the paper's workload on 32 cores leave when the compiled simulator has them leave.
 
     FW-CAM has no plan at the load of the others. Another policy has them leave at other times.
     """
     workload = paper_workload().at(32, load)
     workload = workload if name == "wham-integer" else on_whole_widths(workload)
     rng = np.random.default_rng(5)
-    times = np.cumsum(rng.exponential(1.0 / workload.total_rate, 400))
-    classes = rng.choice(3, 400, p=workload.rates / workload.total_rate)
+    times = np.cumsum(rng.exponential(1.0 / workload.total_rate, 150))
+    classes = rng.choice(3, 150, p=workload.rates / workload.total_rate)
     sizes = np.array([workload.classes[i].size.sample(rng, 1)[0] for i in classes])
     jobs = Chunk(times, classes.astype(np.int64), sizes)
     expected = departures(workload, 32, program(Policy.of(name), workload, 32), jobs)

@@ -20,8 +20,8 @@ from malleable.engine.rule_interface import DONE
 
 THREADS = 128
 """Threads per block of the small kernels."""
-MOST_THREADS, REGISTERS, RESERVED = 2048, 65536, 1024
-"""Threads and registers of a multiprocessor, and bytes of shared memory that a block needs besides."""
+MOST_THREADS = 2048
+"""Threads that a multiprocessor can hold, of kernels that need little."""
 
 
 class Backend(Protocol):
@@ -42,8 +42,10 @@ class Backend(Protocol):
         """A copy for this processor."""
         ...
 
-    def launch(self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...]) -> None:
-        """Run the kernel."""
+    def launch(
+        self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...], stream: int = 0
+    ) -> None:
+        """Run the kernel; those in different streams may run side by side."""
         ...
 
     def columns(self, array: Any, columns: Any) -> Any:
@@ -62,8 +64,9 @@ class Backend(Protocol):
         """Leave some replications alone from now on."""
         ...
 
-    def capacity(self, threads: int, shared: int, registers: int) -> int:
-        """Replications that fill it: with so many threads and bytes per block, and registers per thread."""
+    @property
+    def most_replications(self) -> int:
+        """Replications that fill it, whatever the kernel: so all policies run the same ones."""
         ...
 
     @property
@@ -77,6 +80,10 @@ class Device:
 
     local = True
 
+    def __init__(self) -> None:
+        self._streams: list[Any] = []
+        self._trouble: Any = None
+
     def upload(self, array: Any) -> Any:
         return cuda.to_device(np.ascontiguousarray(array))
 
@@ -86,9 +93,14 @@ class Device:
     def download(self, array: Any) -> Any:
         return array.copy_to_host()
 
-    def launch(self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...]) -> None:
+    def launch(
+        self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...], stream: int = 0
+    ) -> None:
+        # Work of the default stream, as sums and copies, waits for all of these and they for it.
+        while len(self._streams) <= stream:
+            self._streams.append(cuda.stream())
         each = made_for.threads
-        device_kernel(made_for)[-(-threads // each), each](*arguments)
+        device_kernel(made_for)[-(-threads // each), each, self._streams[stream]](*arguments)
 
     def columns(self, array: Any, columns: Any) -> Any:
         flat = array.reshape(-1, array.shape[-1])
@@ -99,9 +111,13 @@ class Device:
     def sum_groups(self, sums: Any, whole: Any, groups: int) -> tuple[Any, int]:
         fields = sums.shape[0] + (whole.shape[0] - WHOLE) // COUNTERS
         partial = cuda.device_array((fields, reductions.CHUNKS, groups), np.float64)
-        trouble = self.upload(np.zeros(1, dtype=np.int64))
-        self._start(reductions.sum_groups, partial.size, sums, whole, partial, trouble)
-        return partial, int(self.download(trouble)[0])
+        if self._trouble is None:
+            self._trouble = self.upload(np.zeros(1, dtype=np.int64))
+        self._start(reductions.sum_groups, partial.size, sums, whole, partial, self._trouble)
+        status = int(self.download(self._trouble)[0])
+        if status:
+            self._trouble = None
+        return partial, status
 
     def fold(self, histogram: Any, total: Any) -> None:
         self._start(reductions.fold_histogram, total.size, histogram, total)
@@ -113,13 +129,9 @@ class Device:
     def _start(kernel: Any, threads: int, *arguments: Any) -> None:
         plain_kernel(kernel)[-(-threads // THREADS), min(THREADS, threads)](*arguments)
 
-    def capacity(self, threads: int, shared: int, registers: int) -> int:
-        device = cuda.get_current_device()
-        memory = int(getattr(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 100 << 10))
-        blocks = min(MOST_THREADS // threads, REGISTERS // (threads * registers))
-        if shared:
-            blocks = min(blocks, memory // (shared + RESERVED))
-        return int(device.MULTIPROCESSOR_COUNT) * max(blocks, 1) * threads
+    @property
+    def most_replications(self) -> int:
+        return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * MOST_THREADS
 
     @property
     def name(self) -> str:
@@ -141,7 +153,13 @@ class Processor:
     def download(self, array: Any) -> Any:
         return array.copy()
 
-    def launch(self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...]) -> None:  # noqa: ARG002
+    def launch(
+        self,
+        made_for: Specialisation,
+        threads: int,  # noqa: ARG002
+        arguments: tuple[Any, ...],
+        stream: int = 0,  # noqa: ARG002
+    ) -> None:
         processor_kernel(made_for)(*arguments)
 
     def columns(self, array: Any, columns: Any) -> Any:
@@ -164,7 +182,8 @@ class Processor:
         sums[:, columns] = 0.0
         whole[STATUS, columns], whole[JOB, columns] = DONE, reductions.NEVER
 
-    def capacity(self, threads: int, shared: int, registers: int) -> int:  # noqa: ARG002
+    @property
+    def most_replications(self) -> int:
         return 64
 
     @property
@@ -180,10 +199,17 @@ class Simulator(Processor):
 
     local = True
 
-    def launch(self, made_for: Specialisation, threads: int, arguments: tuple[Any, ...]) -> None:
+    def launch(
+        self,
+        made_for: Specialisation,
+        threads: int,
+        arguments: tuple[Any, ...],
+        stream: int = 0,  # noqa: ARG002
+    ) -> None:
         device_kernel(made_for)[threads, 1](*arguments)
 
-    def capacity(self, threads: int, shared: int, registers: int) -> int:  # noqa: ARG002
+    @property
+    def most_replications(self) -> int:
         return 4
 
     @property

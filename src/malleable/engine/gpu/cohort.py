@@ -12,23 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from malleable.engine.gpu import layout as L  # noqa: N812 - L.NOW reads like a row's name
-from malleable.engine.gpu.backends import THREADS, Backend
-from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED, Specialisation
+from malleable.engine.gpu.backends import Backend
+from malleable.engine.gpu.kernels import DEVICE, SHARED, Specialisation
+from malleable.engine.gpu.placement import Placement, placement
 from malleable.engine.gpu.queues import COLUMNS
 from malleable.engine.gpu.reductions import NEVER
 from malleable.engine.gpu.setting import Setting
 from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, SHARE
 
-MOST_SHARED = 48 << 10
-"""Bytes of memory that a block may share."""
-FEWEST_THREADS = 32
-"""Threads per block at least."""
-USUAL_REGISTERS = 112
-"""Registers that a thread takes, about."""
-MOST_LOCAL = 1 << 15
-"""Bytes of local memory per thread up to which marks are kept there."""
 FIRST_QUEUE = 16
 """Jobs that can wait in a queue at first."""
+CROWDED = 0.5
+"""The load from which on there are often more jobs than cores."""
 MORE = 4
 """By how much a room that is too small is enlarged."""
 
@@ -44,8 +39,10 @@ class Options(NamedTuple):
     """Where marks stand during a launch, if there is room."""
     registers: int | None = None
     """Registers per thread at most."""
+    hot: int | None = None
+    """Marks of a class in the memory that a block shares."""
     every: int = 1
-    """Which of the warps count in histograms: one in so many."""
+    """Of how many warps (32 replications) one keeps statistics; the others keep areas only."""
 
 
 class HostState(NamedTuple):
@@ -76,6 +73,8 @@ class Cohort:
     queue_room: int
     count: int
     arrays: dict[str, Any]
+    aligned: bool = False
+    """Whether replication r stands in a column c with c ≡ r modulo 32, as at the beginning."""
 
     @classmethod
     def fresh(
@@ -132,31 +131,24 @@ class Cohort:
         )
 
     @property
-    def memory(self) -> str:
-        """Where marks stand during a launch: where it is fastest, if they fit."""
-        if not self.backend.local:
-            return DEVICE
-        places = self.setting.classes * self.room
-        marks = 12 if self.options.statistics else 8
-        if self.options.memory == SHARED and places * marks <= MOST_SHARED // FEWEST_THREADS:
-            return SHARED
-        data = 24 if self.named else 16 if self.options.statistics else 0
-        return LOCAL if self.options.memory != DEVICE and places * (marks + data) <= MOST_LOCAL else DEVICE
+    def often_wait(self) -> bool:
+        """Whether there are often more jobs than cores, and some of them wait."""
+        shared = self.setting.program.discipline == SHARE
+        return not shared and self.setting.workload.load(self.setting.cores) > CROWDED
 
     @property
-    def threads(self) -> int:
-        """Threads per block."""
-        if self.memory != SHARED:
-            return THREADS
-        each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
-        return 64 if 64 * each <= MOST_SHARED else FEWEST_THREADS
-
-    @property
-    def capacity(self) -> int:
-        """Replications that fill the device, so that all of them run at once."""
-        each = self.setting.classes * self.room * (12 if self.options.statistics else 8)
-        shared = self.threads * each if self.memory == SHARED else 0
-        return self.backend.capacity(self.threads, shared, self.options.registers or USUAL_REGISTERS)
+    def placed(self) -> Placement:
+        """Where the threads of a launch keep what they need."""
+        return placement(
+            self.setting.classes,
+            self.room,
+            self.options.memory if self.backend.local else DEVICE,
+            statistics=self.options.statistics,
+            named=self.named,
+            queues=self.often_wait,
+            hot=self.options.hot,
+            registers=self.options.registers,
+        )
 
     @property
     def queues(self) -> int:
@@ -178,7 +170,7 @@ class Cohort:
 
     def first_slots(self) -> Any:
         """Every place with the slot of its number."""
-        if self.memory != DEVICE or not self.options.statistics:
+        if self.placed.memory != DEVICE or not self.options.statistics:
             return np.zeros((1, self.count), dtype=np.int32)
         one = np.tile(np.arange(self.room, dtype=np.int32), self.setting.classes)
         return np.repeat(one[:, None], self.count, axis=1)
@@ -206,13 +198,15 @@ class Cohort:
             logged=self.options.logged,
             exponential_only=setting.source == L.POISSON and setting.laws.exponential,
             rule=setting.program.rule if self.options.rule_on_device else None,
-            memory=self.memory,
-            threads=self.threads,
-            registers=self.options.registers,
+            **self.placed._asdict(),
+            components=len(setting.kinds),
         )
 
-    def advance(self, last: int, *, drain: bool = False) -> None:
-        """Let every replication take its jobs up to number `last`, unless it runs out of room."""
+    def advance(self, last: int, *, drain: bool = False, stream: int = 0) -> None:
+        """Let every replication take its jobs up to number `last`, unless it runs out of room.
+
+        Cohorts in different streams run side by side.
+        """
         c, a = self.common, self.arrays
         self.backend.launch(
             self.specialisation(),
@@ -222,9 +216,9 @@ class Cohort:
                 a["numbers"], c["costs"], c["bounds"], c["kinds"], c["laws"], c["speeds"], c["limits"],
                 c["strides"], c["fixed"], c["slots_of"], c["encoded"], a["rule_tables"], c["given_times"],
                 c["given_classes"], c["given_sizes"], a["reals"], a["whole"], a["marks"], a["slots"],
-                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], self.options.every,
-                c["log"],
+                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], 1, c["log"],
             ),
+            stream,
         )  # fmt: skip
 
     def extract(self, columns: Any) -> HostState:
@@ -239,7 +233,7 @@ class Cohort:
         for name in ("marks", "born", "sizes", "names"):
             rows = got[name].shape[0]
             stored[name] = got[name].reshape(m, self.room, -1) if rows > 1 else np.zeros((m, 0, len(columns)))
-        if self.memory == DEVICE and self.options.statistics:
+        if self.placed.memory == DEVICE and self.options.statistics:
             slots = got["slots"].reshape(m, self.room, -1).astype(np.int64)
             for name in ("born", "sizes", "names"):
                 if stored[name].size:

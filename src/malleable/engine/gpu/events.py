@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from malleable.engine.gpu.arrivals import earliest, poisson_job, renewal_draws
+from malleable.engine.gpu.class_values import add, chosen, store
 from malleable.engine.gpu.cuda_api import cuda
+from malleable.engine.gpu.histogram_bins import histogram_bin
 from malleable.engine.gpu.layout import (
-    AREA,
-    ARRIVALS,
+    AREA_TALLY,
     CLASS_SUMS,
-    COUNTED,
+    CLASS_TALLIES,
     COUNTERS,
-    DEPARTURES,
     DISCIPLINE,
-    DRAWN,
     DURATION,
     GIVEN,
+    GONE,
     HEAD,
     JOB,
     LOGGED,
@@ -40,175 +40,27 @@ from malleable.engine.gpu.layout import (
     OUTSIDE,
     OVERLOAD,
     POISSON,
-    PRESENT,
-    REALS,
     RENEWAL,
-    RESPONSE,
     ROOM,
     RULE_ON_DEVICE,
-    SERVED,
-    SLOWDOWN,
     SOURCE,
     STATISTICS,
     STATUS,
-    TABLE_ROW,
+    TALLIES,
     USED_AREA,
-    WAITING,
     WHOLE,
-    WORK,
+    WORK_TALLY,
     M,
 )
-from malleable.engine.gpu.marks import drop_longest, insert
+from malleable.engine.gpu.marks import drop_longest, insert, mark_at
 from malleable.engine.gpu.queues import BORN, KIND, LEFT, NAME, SIZE, heap_in, heap_out, put
-from malleable.engine.rule_interface import (
-    BIN_BITS,
-    BIN_LOWEST,
-    BINS,
-    DONE,
-    FIFO,
-    GROW,
-    INDEX,
-    NEGATIVE,
-    NOT_A_NUMBER,
-    OVER_ALLOCATED,
-    POOLS,
-    SHARE,
-    STUCK,
-    TOLERANCE,
-)
-from malleable.engine.speedup_table import speed
+from malleable.engine.gpu.replication_state import load, save
+from malleable.engine.gpu.speeds import decided, tabulated
+from malleable.engine.rule_interface import BINS, DONE, FIFO, GROW, INDEX, POOLS, SHARE, STUCK
 
 ROUNDING = 1e-10
 """Relative difference of two remaining sizes that may be rounding."""
-LOWEST = 2.0**BIN_LOWEST
-PER_OCTAVE = float(1 << BIN_BITS)
-UNROLLED = 8
-"""Classes whose clocks, speeds and counts are kept in registers."""
-
-
-def rule(counts: Any, cores: float, table: Any, out: Any) -> None:
-    """Stands for the policy's rule, by which the kernel is specialised."""
-
-
-def histogram_bin(x: float) -> int:
-    """The bin of a positive number: exponent and leading bits of the mantissa, as the CPU engine has it."""
-    if not x >= LOWEST:
-        return 0
-    mantissa, exponent = math.frexp(x)
-    octave = exponent - 1 - BIN_LOWEST
-    return min((octave << BIN_BITS) + int((2.0 * mantissa - 1.0) * PER_OCTAVE), BINS - 1)
-
-
-def chosen_count(values: Any, i: int) -> Any:
-    """values[i], written so that the values may stand in registers: those have no addresses.
-
-    As a sum in which all other terms are 0: of a choice between values the compiler would make an address
-    again. From nine classes on, the values are in memory.
-    """
-    if M > UNROLLED:
-        return values[i]
-    found = values[0] if i == 0 else 0
-    if M > 1:
-        found += values[1] if i == 1 else 0
-    if M > 2:
-        found += values[2] if i == 2 else 0
-    if M > 3:
-        found += values[3] if i == 3 else 0
-    if M > 4:
-        found += values[4] if i == 4 else 0
-    if M > 5:
-        found += values[5] if i == 5 else 0
-    if M > 6:
-        found += values[6] if i == 6 else 0
-    if M > 7:
-        found += values[7] if i == 7 else 0
-    return found
-
-
-def chosen(values: Any, i: int) -> Any:
-    """The same for clocks and marks, which may be infinite but are not negative."""
-    if M > UNROLLED:
-        return values[i]
-    found = values[0] if i == 0 else 0.0
-    if M > 1:
-        found += values[1] if i == 1 else 0.0
-    if M > 2:
-        found += values[2] if i == 2 else 0.0
-    if M > 3:
-        found += values[3] if i == 3 else 0.0
-    if M > 4:
-        found += values[4] if i == 4 else 0.0
-    if M > 5:
-        found += values[5] if i == 5 else 0.0
-    if M > 6:
-        found += values[6] if i == 6 else 0.0
-    if M > 7:
-        found += values[7] if i == 7 else 0.0
-    return found
-
-
-def store(values: Any, i: int, value: Any) -> None:
-    """values[i] = value, likewise."""
-    if M > UNROLLED:
-        values[i] = value
-        return
-    old = values[0]
-    values[0] = value if i == 0 else old
-    if M > 1:
-        old = values[1]
-        values[1] = value if i == 1 else old
-    if M > 2:
-        old = values[2]
-        values[2] = value if i == 2 else old
-    if M > 3:
-        old = values[3]
-        values[3] = value if i == 3 else old
-    if M > 4:
-        old = values[4]
-        values[4] = value if i == 4 else old
-    if M > 5:
-        old = values[5]
-        values[5] = value if i == 5 else old
-    if M > 6:
-        old = values[6]
-        values[6] = value if i == 6 else old
-    if M > 7:
-        old = values[7]
-        values[7] = value if i == 7 else old
-
-
-def tabulated(speeds: Any, row: int, s: Any, inverse: Any) -> float:
-    """Read the speeds of a state from the table; the cores in use, or minus a status."""
-    start = row * TABLE_ROW
-    for i in range(M):
-        s[i] = speeds[start + 1 + i]
-        inverse[i] = speeds[start + 1 + M + i]
-    return float(speeds[start])
-
-
-def decided(
-    count: Any, n: float, rule_table: Any, encoded: Any, asked: Any, width: Any, s: Any, inverse: Any
-) -> float:
-    """Ask the rule for the speeds of a state; the cores in use, or minus a status."""
-    for i in range(M):
-        asked[i] = np.float64(count[i])
-    rule(asked, n, rule_table, width)
-    used = 0.0
-    status = 0
-    for i in range(M):
-        k = width[i]
-        s[i] = 0.0
-        if count[i] > 0:
-            if math.isnan(k):
-                status = NOT_A_NUMBER
-            elif k < 0.0:
-                status = NEGATIVE
-            s[i] = speed(encoded, i, k)
-            used += asked[i] * k
-        inverse[i] = 1.0 / s[i] if s[i] > 0.0 else math.inf
-    if used > n * (1.0 + TOLERANCE):
-        status = OVER_ALLOCATED
-    return used if status == 0 else -float(status)
+NONE, ONE, NOBODY = np.int32(0), np.int32(1), np.int32(-1)
 
 
 def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in registers cannot be passed on
@@ -225,7 +77,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     laws: Any,
     speeds: Any,
     limits: Any,
-    strides: Any,
+    strides: Any,  # noqa: ARG001 - they follow from the limits
     fixed: Any,
     slots_of: Any,
     encoded: Any,
@@ -245,12 +97,12 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     histogram: Any,
     every: int,
     log: Any,
+    near: Any,
 ) -> None:
     """Take the jobs of replication t up to number `last` (and all departures, if `drain`).
 
     `numbers[t]` is the replication's number, by which its jobs are drawn.
     """
-    job = whole[JOB, t]
     V = cuda.local.array(M, np.float64)
     s = cuda.local.array(M, np.float64)
     inverse = cuda.local.array(M, np.float64)
@@ -259,74 +111,55 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     served = cuda.local.array(M, np.int32)
     waiting = cuda.local.array(M, np.int32)
     limit = cuda.local.array(M, np.int32)
-    stride = cuda.local.array(M, np.int32)
     following = cuda.local.array(M, np.float64)
     following_size = cuda.local.array(M, np.float64)
     drawn = cuda.local.array(M, np.int64)
-    gone = cuda.local.array(M, np.int32)
-    area = cuda.local.array(M, np.float64)
-    counted = cuda.local.array(COUNTED, np.float64)
+    responses = cuda.local.array(M, np.float64)
+    slowdowns = cuda.local.array(M, np.float64)
     asked = cuda.local.array(M, np.float64)
     width = cuda.local.array(M, np.float64)
 
     replication = numbers[t]
-    counts = (t >> 5) % every == 0
-    copy = (t >> 5) // every % histogram.shape[0]
+    job = whole[JOB, t]
     now = reals[NOW, t]
     next_time = reals[NEXT_TIME, t]
     next_size = reals[NEXT_SIZE, t]
-    next_class = int(whole[NEXT_CLASS, t])
-    room = queue.shape[1] // (1 if DISCIPLINE == FIFO else M)
-    present = 0
-    queued = 0
-    row = 0
-    full = False
+    next_class = np.int32(whole[NEXT_CLASS, t])
+    room = np.int32(queue.shape[1] // (1 if DISCIPLINE == FIFO else M))
+    # N >= n, and N > n: n need not be whole.
+    crowd = np.int32(math.ceil(n))
+    most = np.int32(math.floor(n))
     for i in range(M):
-        first = WHOLE + COUNTERS * i
-        count[i] = whole[first + PRESENT, t]
-        served[i] = whole[first + SERVED, t]
-        waiting[i] = whole[first + WAITING, t]
-        limit[i] = limits[i]
-        stride[i] = strides[i]
-        present += count[i]
-        queued += waiting[i]
-        row += count[i] * stride[i]
-        V[i] = reals[REALS + i, t]
-        top[i] = marks[i * ROOM + served[i] - 1] if served[i] > 0 else math.inf
-        if SOURCE == RENEWAL:
-            following[i] = reals[REALS + M + i, t]
-            following_size[i] = reals[REALS + 2 * M + i, t]
-            drawn[i] = whole[first + DRAWN, t]
-        gone[i] = 0
-        area[i] = 0.0
-        for k in range(CLASS_SUMS):
-            counted[CLASS_SUMS * i + k] = 0.0
-        counted[CLASS_SUMS * i + ARRIVALS] = -np.float64(count[i])
-        full = full or served[i] >= ROOM or waiting[i] >= room
+        responses[i] = 0.0
+        slowdowns[i] = 0.0
+    present, queued, status = load(
+        t, room, limits, reals, whole, marks, near,
+        V, top, count, served, waiting, limit, following, following_size, drawn,
+    )  # fmt: skip
     started = now
     used = 0.0
     used_area = 0.0
     overload = 0.0
-    status = DONE
 
     if whole[STATUS, t] == -1:
         # The first job of all.
         if SOURCE == POISSON:
-            gap, next_class, next_size = poisson_job(job, replication, key, mean_gap, bounds, kinds, laws)
-            next_time = gap
+            next_time, next_class, next_size = poisson_job(
+                job, replication, key, mean_gap, bounds, kinds, laws
+            )
         elif SOURCE == RENEWAL:
             for i in range(M):
                 following[i], following_size[i] = renewal_draws(0, i, replication, key, bounds, kinds, laws)
                 drawn[i] = 1
             next_class = earliest(following)
-            next_time = chosen(following, next_class)
-            next_size = chosen(following_size, next_class)
+            next_time = chosen(following, next_class, 0.0)
+            next_size = chosen(following_size, next_class, 0.0)
         elif job < last:
             next_time = given_times[t, job]
-            next_class = int(given_classes[t, job])
+            next_class = np.int32(given_classes[t, job])
             next_size = given_sizes[t, job]
 
-    while True:
+    while status == DONE:
         # The cores of the state. In a crowd every job served has one.
         if DISCIPLINE == POOLS:
             used = 0.0
@@ -334,130 +167,124 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 used += np.float64(served[i]) * fixed[i]
                 s[i] = fixed[M + i]
                 inverse[i] = fixed[2 * M + i]
-        elif DISCIPLINE != SHARE and present >= n:
+        elif DISCIPLINE != SHARE and present >= crowd:
             used = min(np.float64(present), n)
             for i in range(M):
                 s[i] = 1.0
                 inverse[i] = 1.0
-        elif present > 0:
+        else:
+            # Nobody waits here.
             inside = True
-            for i in range(M):
-                inside = inside and count[i] <= limit[i]
+            row = NONE
+            for i in range(M - 1, -1, -1):
+                inside = inside and served[i] <= limit[i]
+                row = np.int32(row * (limit[i] + ONE) + served[i])
             if inside:
                 used = tabulated(speeds, row, s, inverse)
             elif RULE_ON_DEVICE:
-                used = decided(count, n, rule_tables[:, t], encoded, asked, width, s, inverse)
+                used = decided(served, n, rule_tables[:, t], encoded, asked, width, s, inverse)
             else:
                 status = OUTSIDE
                 break
-            if used < 0.0:
-                status = int(-used)
-                break
-        else:
-            used = 0.0
-            for i in range(M):
-                s[i] = 0.0
-                inverse[i] = 1.0
-        if full:
-            status = GROW
-            break
 
         wait = math.inf
-        who = -1
+        who = NOBODY
         for i in range(M):
             d = (top[i] - V[i]) * inverse[i]
             if d < wait:
                 wait = d
-                who = i
+                who = np.int32(i)
         gap = math.inf
         if job < last:
             gap = next_time - now
         elif not drain:
             break
         elif who < 0:
-            status = STUCK if present > 0 else DONE
+            status = int(-used) if used < 0.0 else STUCK if present > 0 else DONE
             break
 
         departing = wait <= gap
         dt = max(wait if departing else gap, 0.0)
         for i in range(M):
             V[i] += s[i] * dt
+        # Tested late, so that all of a row of the table is asked for at once.
+        if used < 0.0:
+            status = int(-used)
+            break
         used_area += used * dt
-        if present > n:
+        if present > most:
             overload += dt
 
         # The job of class j that enters service below, if j >= 0: work left, arrival, size, number.
-        j = -1
+        j = NOBODY
         left = 0.0
         arrival = 0.0
         size = 0.0
         name = 0.0
         if departing:
             now += dt
-            length = chosen_count(served, who) - 1
-            front = who * ROOM
-            store(V, who, chosen(top, who))
+            length = np.int32(chosen(served, who, NONE) - ONE)
+            # An empty class starts again at 0.
+            store(V, who, chosen(top, who, 0.0) if length > 0 else 0.0)
+            store(top, who, mark_at(near, marks, who, np.int32(length - ONE)) if length > 0 else math.inf)
             store(served, who, length)
-            c = CLASS_SUMS * who
-            for i in range(M):
-                gone[i] += 1 if i == who else 0
-                area[i] += now - started if i == who else 0.0
+            tally = np.uint32(TALLIES + CLASS_TALLIES * who)
+            near[np.uint32(tally + GONE)] += 1.0
+            near[np.uint32(tally + AREA_TALLY)] += now - started
+            present = np.int32(present - ONE)
+            if DISCIPLINE == FIFO:
+                add(count, who, NOBODY)
             if STATISTICS:
-                slot = front + slots[front + length]
-                work = sizes[slot]
+                slot = np.uint32(who * ROOM + slots[np.uint32(who * ROOM + length)])
                 response = now - born[slot]
-                slowdown = response / work
-                counted[c + WORK] += work
-                counted[c + RESPONSE] += response
-                counted[c + SLOWDOWN] += slowdown
-                if counts:
-                    first = 2 * BINS * who
-                    cuda.atomic.add(histogram, (copy, first + histogram_bin(response)), np.uint32(1))
-                    cuda.atomic.add(histogram, (copy, first + BINS + histogram_bin(slowdown)), np.uint32(1))
+                slowdown = response / sizes[slot]
+                near[np.uint32(tally + WORK_TALLY)] += sizes[slot]
+                responses[np.uint32(who)] += response
+                slowdowns[np.uint32(who)] += slowdown
+                if (t >> 5) % every == 0:
+                    copy = (t >> 5) // every % histogram.shape[0]
+                    at = 2 * BINS * who
+                    cuda.atomic.add(histogram, (copy, at + histogram_bin(response)), np.uint32(1))
+                    cuda.atomic.add(histogram, (copy, at + BINS + histogram_bin(slowdown)), np.uint32(1))
                 if LOGGED:
                     log[t, int(names[slot])] = now
-            store(count, who, chosen_count(count, who) - 1)
-            present -= 1
-            row -= chosen_count(stride, who)
             if DISCIPLINE != SHARE and queued > 0:
                 # A job that waits may start: the best by c/x, or the head of a queue.
-                q = -1
+                q = NOBODY
                 if DISCIPLINE == INDEX:
                     best = -1.0
                     first_name = math.inf
                     for i in range(M):
                         if waiting[i] > 0:
-                            value = costs[i] / queue[LEFT, i * room, t]
-                            its_name = queue[NAME, i * room, t]
+                            value = costs[i] / queue[LEFT, np.uint32(i * room), t]
+                            its_name = queue[NAME, np.uint32(i * room), t]
                             if value > best or (value == best and its_name < first_name):
                                 best = value
                                 first_name = its_name
-                                q = i
+                                q = np.int32(i)
                 elif DISCIPLINE == FIFO:
-                    q = 0
-                elif chosen_count(waiting, who) > 0:
+                    q = NONE
+                elif chosen(waiting, who, NONE) > 0:
                     q = who
                 if q >= 0:
-                    head = 0
+                    head = NONE
                     if DISCIPLINE != INDEX:
-                        head = int(whole[WHOLE + COUNTERS * q + HEAD, t])
-                    place = q * room + head
+                        head = np.int32(whole[WHOLE + COUNTERS * q + HEAD, t])
+                    place = np.uint32(q * room + head)
                     left = queue[LEFT, place, t]
-                    arrival = queue[BORN, place, t]
-                    size = queue[SIZE, place, t]
-                    name = queue[NAME, place, t]
-                    j = int(queue[KIND, place, t])
-                    queued -= 1
-                    store(waiting, q, chosen_count(waiting, q) - 1)
+                    if STATISTICS:
+                        arrival = queue[BORN, place, t]
+                        size = queue[SIZE, place, t]
+                        name = queue[NAME, place, t]
+                    j = q if DISCIPLINE != FIFO else np.int32(queue[KIND, place, t])
+                    queued = np.int32(queued - ONE)
+                    # By FIFO the one queue is counted with the first class.
+                    rest = np.int32(chosen(waiting, q, NONE) - ONE)
+                    store(waiting, q, rest)
                     if DISCIPLINE == INDEX:
-                        heap_out(queue, q * room, chosen_count(waiting, q), t)
+                        heap_out(queue, np.int32(q * room), rest, t)
                     else:
                         whole[WHOLE + COUNTERS * q + HEAD, t] = head + 1 if head + 1 < room else 0
-            if length == 0:
-                store(V, who, 0.0)
-                store(top, who, math.inf)
-            else:
-                store(top, who, marks[front + length - 1])
         else:
             now = next_time
             j = next_class
@@ -466,11 +293,13 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             size = left
             name = np.float64(job) if NAMED else now
             job += 1
-            for i in range(M):
-                area[i] -= now - started if i == j else 0.0
-            store(count, j, chosen_count(count, j) + 1)
-            present += 1
-            row += chosen_count(stride, j)
+            tally = np.uint32(TALLIES + CLASS_TALLIES * j)
+            near[np.uint32(tally + AREA_TALLY)] += started - now
+            if not STATISTICS:
+                near[np.uint32(tally + WORK_TALLY)] += left
+            present = np.int32(present + ONE)
+            if DISCIPLINE == FIFO:
+                add(count, j, ONE)
             # The job after it.
             if SOURCE == POISSON:
                 later, next_class, next_size = poisson_job(
@@ -479,114 +308,119 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 next_time = now + later
             elif SOURCE == RENEWAL:
                 later, following_x = renewal_draws(
-                    chosen_count(drawn, j), j, replication, key, bounds, kinds, laws
+                    chosen(drawn, j, 0), j, replication, key, bounds, kinds, laws
                 )
-                store(drawn, j, chosen_count(drawn, j) + 1)
+                add(drawn, j, 1)
                 store(following, j, now + later)
                 store(following_size, j, following_x)
                 next_class = earliest(following)
-                next_time = chosen(following, next_class)
-                next_size = chosen(following_size, next_class)
+                next_time = chosen(following, next_class, 0.0)
+                next_size = chosen(following_size, next_class, 0.0)
             elif SOURCE == GIVEN and job < last:
                 next_time = given_times[t, job]
-                next_class = int(given_classes[t, job])
+                next_class = np.int32(given_classes[t, job])
                 next_size = given_sizes[t, job]
-            # Who waits: the class of the job that joins a queue, -1 if none does.
-            w = -1
-            kind = j
-            if DISCIPLINE == POOLS:
-                if chosen_count(served, j) >= slots_of[j]:
-                    w = j
-            elif DISCIPLINE == FIFO:
-                if present > n:
-                    w = 0
-            elif DISCIPLINE == INDEX and present > n:
-                # Where c/x is the same but for rounding, the newcomer goes last.
-                worst = costs[j] / left * (1.0 - ROUNDING)
-                latest = name
-                w = j
-                victim = -1
-                for i in range(M):
-                    if served[i] > 0:
-                        value = costs[i] / (marks[i * ROOM] - V[i])
-                        its_name = names[i * ROOM + slots[i * ROOM]] if STATISTICS else 0.0
-                        if value < worst or (value == worst and its_name > latest):
-                            worst = value
-                            latest = its_name
-                            victim = i
-                if victim >= 0:
-                    # The victim's longest job makes way, and the newcomer is served at once.
-                    w = victim
-                    kind = victim
-                    front = victim * ROOM
-                    kept_left = marks[front] - chosen(V, victim)
-                    kept_born = 0.0
-                    kept_size = 0.0
-                    kept_name = 0.0
-                    if STATISTICS:
-                        kept_born = born[front + slots[front]]
-                        kept_size = sizes[front + slots[front]]
-                        kept_name = names[front + slots[front]]
-                    length = chosen_count(served, victim)
-                    drop_longest(marks, slots, victim, length)
-                    store(served, victim, length - 1)
-                    if length == 1:
-                        store(V, victim, 0.0)
-                        store(top, victim, math.inf)
-                    length = chosen_count(served, j)
-                    if length == 0:
-                        store(V, j, 0.0)
-                    mark = chosen(V, j) + left
-                    insert(marks, slots, born, sizes, names, j, length, mark, arrival, size, name)
-                    store(served, j, length + 1)
-                    store(top, j, min(chosen(top, j), mark))
-                    left = kept_left
-                    arrival = kept_born
-                    size = kept_size
-                    name = kept_name
-            if DISCIPLINE != SHARE and w >= 0:
-                length = chosen_count(waiting, w)
-                if DISCIPLINE == INDEX:
-                    heap_in(queue, w * room, length, t, left, arrival, size, name, kind)
-                else:
-                    hole = int(whole[WHOLE + COUNTERS * w + HEAD, t]) + length
-                    if hole >= room:
-                        hole -= room
-                    put(queue, w * room + hole, t, left, arrival, size, name, kind)
-                store(waiting, w, length + 1)
-                queued += 1
-                if length + 1 >= room:
-                    full = True
-                j = -1
+            if DISCIPLINE != SHARE:
+                # The queue that a job of class `kind` joins, if w >= 0: the newcomer, or one that makes way.
+                w = NOBODY
+                kind = j
+                kept_left = left
+                kept_born = arrival
+                kept_size = size
+                kept_name = name
+                if DISCIPLINE == POOLS:
+                    if chosen(served, j, NONE) >= slots_of[j]:
+                        w = j
+                        j = NOBODY
+                elif present > most:
+                    w = j if DISCIPLINE == INDEX else NONE
+                    victim = NOBODY
+                    if DISCIPLINE == INDEX:
+                        # Where c/x is the same but for rounding, the newcomer goes last.
+                        worst = costs[j] / left * (1.0 - ROUNDING)
+                        latest = name
+                        for i in range(M):
+                            if served[i] > 0:
+                                value = costs[i] / (mark_at(near, marks, i, NONE) - V[i])
+                                its_name = (
+                                    names[np.uint32(i * ROOM + slots[np.uint32(i * ROOM)])]
+                                    if STATISTICS
+                                    else 0.0
+                                )
+                                if value < worst or (value == worst and its_name > latest):
+                                    worst = value
+                                    latest = its_name
+                                    victim = np.int32(i)
+                    if victim >= 0:
+                        # The victim's longest job makes way, and the newcomer is served at once.
+                        w = victim
+                        kind = victim
+                        kept_left = mark_at(near, marks, victim, NONE) - chosen(V, victim, 0.0)
+                        if STATISTICS:
+                            slot = np.uint32(victim * ROOM + slots[np.uint32(victim * ROOM)])
+                            kept_born = born[slot]
+                            kept_size = sizes[slot]
+                            kept_name = names[slot]
+                        length = np.int32(chosen(served, victim, NONE) - ONE)
+                        drop_longest(near, marks, slots, victim, np.int32(length + ONE))
+                        store(served, victim, length)
+                        if length == 0:
+                            store(V, victim, 0.0)
+                            store(top, victim, math.inf)
+                    else:
+                        j = NOBODY
+                if w >= 0:
+                    length = chosen(waiting, w, NONE)
+                    if DISCIPLINE == INDEX:
+                        heap_in(
+                            queue,
+                            np.int32(w * room),
+                            length,
+                            t,
+                            kept_left,
+                            kept_born,
+                            kept_size,
+                            kept_name,
+                            kind,
+                        )
+                    else:
+                        hole = np.int32(whole[WHOLE + COUNTERS * w + HEAD, t] + length)
+                        if hole >= room:
+                            hole = np.int32(hole - room)
+                        put(
+                            queue,
+                            np.int32(w * room + hole),
+                            t,
+                            kept_left,
+                            kept_born,
+                            kept_size,
+                            kept_name,
+                            kind,
+                        )
+                    length = np.int32(length + ONE)
+                    store(waiting, w, length)
+                    queued = np.int32(queued + ONE)
+                    if length >= room:
+                        status = GROW
 
         if j >= 0:
-            length = chosen_count(served, j)
-            if length == 0:
+            length = chosen(served, j, NONE)
+            mark = (chosen(V, j, 0.0) if length > 0 else 0.0) + left
+            if DISCIPLINE != SHARE and length == 0:
                 store(V, j, 0.0)
-            mark = chosen(V, j) + left
-            insert(marks, slots, born, sizes, names, j, length, mark, arrival, size, name)
-            store(served, j, length + 1)
-            store(top, j, min(chosen(top, j), mark))
-            if length + 1 >= ROOM:
-                full = True
+            least = chosen(top, j, 0.0)
+            insert(near, marks, slots, born, sizes, names, j, length, least, mark, arrival, size, name)
+            length = np.int32(length + ONE)
+            store(served, j, length)
+            store(top, j, min(least, mark))
+            if length >= ROOM:
+                status = GROW
 
     duration = now - started
-    for i in range(M):
-        first = WHOLE + COUNTERS * i
-        c = CLASS_SUMS * i
-        counted[c + DEPARTURES] = np.float64(gone[i])
-        counted[c + AREA] = area[i] + np.float64(count[i]) * duration
-        counted[c + ARRIVALS] += np.float64(count[i]) + counted[c + DEPARTURES]
-        for k in range(CLASS_SUMS):
-            sums[c + k, t] += counted[c + k]
-        whole[first + PRESENT, t] = count[i]
-        whole[first + SERVED, t] = served[i]
-        whole[first + WAITING, t] = waiting[i]
-        reals[REALS + i, t] = V[i]
-        if SOURCE == RENEWAL:
-            whole[first + DRAWN, t] = drawn[i]
-            reals[REALS + M + i, t] = following[i]
-            reals[REALS + 2 * M + i, t] = following_size[i]
+    save(
+        t, duration, reals, whole, near, sums,
+        V, count, served, waiting, following, following_size, drawn, responses, slowdowns,
+    )  # fmt: skip
     sums[CLASS_SUMS * M + DURATION, t] += duration
     sums[CLASS_SUMS * M + USED_AREA, t] += used_area
     sums[CLASS_SUMS * M + OVERLOAD, t] += overload

@@ -14,18 +14,21 @@ from malleable.engine.gpu.cuda_api import config, cuda
 from malleable.engine.gpu.device_code import specialised
 from malleable.engine.gpu.events import replicate
 from malleable.engine.gpu.layout import COUNTERS, JOB, NAMED, ROOM, SERVED, STATISTICS, STATUS, WHOLE, M
+from malleable.engine.gpu.marks import mark_at, put_mark
 from malleable.engine.rule_interface import DONE
 
 PLACES = 8
-"""Marks in local memory, of all classes."""
+"""Marks in local memory, of all classes; 1 where all are near the thread."""
 DATA = 8
 """Data of jobs in local memory; 1 where no statistics are kept."""
 NUMBERS = 1
 """Numbers of jobs in local memory; 1 where arrival times stand for them."""
+NEAR = 3
+"""Numbers near a thread: marks and tallies of all classes."""
 THREADS = 128
 """Threads per block."""
 SHARED, LOCAL, DEVICE = "shared", "local", "device"
-"""Where marks stand: in the memory that a block shares, a thread's local memory, or the device's."""
+"""Where marks stand: the first of them in a block's shared memory, or all in local or device memory."""
 
 
 class Specialisation(NamedTuple):
@@ -47,13 +50,16 @@ class Specialisation(NamedTuple):
     """Threads per block, which share memory."""
     registers: int | None = None
     """Registers per thread at most."""
+    hot: int = 0
+    """Marks of a class that stand in the memory that a block shares."""
+    components: int = 1 << 30
+    """Components of the laws of sizes; by default so many that they are searched and not gone through."""
 
     def constants(self) -> dict[str, Any]:
         """The values of the constants of `layout` and of this module."""
         places = self.classes * self.room
         known: dict[str, Any] = {
             "M": self.classes,
-            "COUNTED": L.CLASS_SUMS * self.classes,
             "TABLE_ROW": L.table_row(self.classes),
             "ROOM": self.room,
             "DISCIPLINE": self.discipline,
@@ -61,14 +67,56 @@ class Specialisation(NamedTuple):
             "STATISTICS": self.statistics,
             "NAMED": self.named,
             "LOGGED": self.logged,
+            "COMPONENTS": self.components,
             "EXPONENTIAL_ONLY": self.exponential_only,
             "RULE_ON_DEVICE": self.rule is not None,
-            "PLACES": places,
+            "HOT": self.hot,
+            "TALLIES": self.classes * self.hot,
+            "NEAR": self.classes * (self.hot + L.CLASS_TALLIES),
+            "PLACES": places if self.hot < self.room else 1,
             "DATA": places if self.statistics else 1,
             "NUMBERS": places if self.named else 1,
             "THREADS": self.threads,
         }
         return known if self.rule is None else {**known, "rule": self.rule}
+
+
+def move_in(
+    t: int, whole: Any, marks: Any, born: Any, sizes: Any, names: Any,
+    near: Any, my_marks: Any, my_slots: Any, my_born: Any, my_sizes: Any, my_names: Any,
+) -> None:  # fmt: skip
+    """Bring the jobs of a replication to where its thread can get at them quickly."""
+    for i in range(M):
+        length = whole[WHOLE + COUNTERS * i + SERVED, t]
+        for place in range(length):
+            p = i * ROOM + place
+            put_mark(near, my_marks, i, place, marks[p, t])
+            if STATISTICS:
+                my_born[p] = born[p, t]
+                my_sizes[p] = sizes[p, t]
+            if NAMED:
+                my_names[p] = names[p, t]
+        if STATISTICS:
+            for place in range(ROOM):
+                my_slots[i * ROOM + place] = place
+
+
+def move_out(
+    t: int, whole: Any, marks: Any, born: Any, sizes: Any, names: Any,
+    near: Any, my_marks: Any, my_slots: Any, my_born: Any, my_sizes: Any, my_names: Any,
+) -> None:  # fmt: skip
+    """Bring them back, sorted by place."""
+    for i in range(M):
+        length = whole[WHOLE + COUNTERS * i + SERVED, t]
+        for place in range(length):
+            p = i * ROOM + place
+            marks[p, t] = mark_at(near, my_marks, i, place)
+            if STATISTICS:
+                slot = i * ROOM + my_slots[p]
+                born[p, t] = my_born[slot]
+                sizes[p, t] = my_sizes[slot]
+                if NAMED:
+                    names[p, t] = my_names[slot]
 
 
 def in_device_memory(
@@ -82,15 +130,16 @@ def in_device_memory(
     t = cuda.grid(1)
     if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
         numbered = names[:, t] if NAMED else born[:, t]
+        near = cuda.local.array(NEAR, np.float64)
         replicate(
             t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
             fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
             marks[:, t], slots[:, t], born[:, t], sizes[:, t], numbered, queue,
-            sums, histogram, every, log,
+            sums, histogram, every, log, near,
         )  # fmt: skip
 
 
-def in_local_memory(  # noqa: C901 - in, run, out
+def in_local_memory(
     n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
     kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
     Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
@@ -100,88 +149,49 @@ def in_local_memory(  # noqa: C901 - in, run, out
     """A thread per replication; marks stand in its local memory while it runs, and `slots` with them."""
     t = cuda.grid(1)
     if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
+        near = cuda.local.array(NEAR, np.float64)
         my_marks = cuda.local.array(PLACES, np.float64)
         my_slots = cuda.local.array(DATA, np.int32)
         my_born = cuda.local.array(DATA, np.float64)
         my_sizes = cuda.local.array(DATA, np.float64)
         my_names = cuda.local.array(NUMBERS, np.float64)
-        for i in range(M):
-            length = whole[WHOLE + COUNTERS * i + SERVED, t]
-            for p in range(i * ROOM, i * ROOM + length):
-                my_marks[p] = marks[p, t]
-                if STATISTICS:
-                    my_born[p] = born[p, t]
-                    my_sizes[p] = sizes[p, t]
-                if NAMED:
-                    my_names[p] = names[p, t]
-            if STATISTICS:
-                for p in range(ROOM):
-                    my_slots[i * ROOM + p] = p
+        move_in(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
         numbered = my_names if NAMED else my_born
         replicate(
             t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
             fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
             my_marks, my_slots, my_born, my_sizes, numbered, queue,
-            sums, histogram, every, log,
+            sums, histogram, every, log, near,
         )  # fmt: skip
-        for i in range(M):
-            length = whole[WHOLE + COUNTERS * i + SERVED, t]
-            for p in range(i * ROOM, i * ROOM + length):
-                marks[p, t] = my_marks[p]
-                if STATISTICS:
-                    place = i * ROOM + my_slots[p]
-                    born[p, t] = my_born[place]
-                    sizes[p, t] = my_sizes[place]
-                    if NAMED:
-                        names[p, t] = my_names[place]
+        move_out(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
 
 
-def in_shared_memory(  # noqa: C901 - in, run, out
+def in_shared_memory(
     n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
     kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
     Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
     Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:  # noqa: ARG001
     Any, every: Any, log: Any,
 ) -> None:  # fmt: skip
-    """A thread per replication; marks stand in the memory that its block shares, in a bank of its own."""
+    """A thread per replication; its first marks are in the memory that its block shares, in its own banks."""
     t = cuda.grid(1)
-    block_marks = cuda.shared.array((PLACES, THREADS), np.float64)
-    block_slots = cuda.shared.array((DATA, THREADS), np.int32)
+    block = cuda.shared.array((NEAR, THREADS), np.float64)
     if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
-        my_marks = block_marks[:, cuda.threadIdx.x]
-        my_slots = block_slots[:, cuda.threadIdx.x]
+        near = block[:, cuda.threadIdx.x]
+        my_marks = cuda.local.array(PLACES, np.float64)
+        my_slots = cuda.local.array(DATA, np.int32)
         my_born = cuda.local.array(DATA, np.float64)
         my_sizes = cuda.local.array(DATA, np.float64)
         my_names = cuda.local.array(NUMBERS, np.float64)
-        for i in range(M):
-            length = whole[WHOLE + COUNTERS * i + SERVED, t]
-            for p in range(i * ROOM, i * ROOM + length):
-                my_marks[p] = marks[p, t]
-                if STATISTICS:
-                    my_born[p] = born[p, t]
-                    my_sizes[p] = sizes[p, t]
-                if NAMED:
-                    my_names[p] = names[p, t]
-            if STATISTICS:
-                for p in range(ROOM):
-                    my_slots[i * ROOM + p] = p
+        move_in(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
         numbered = my_names if NAMED else my_born
         replicate(
             t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
             fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
             my_marks, my_slots, my_born, my_sizes, numbered, queue,
-            sums, histogram, every, log,
+            sums, histogram, every, log, near,
         )  # fmt: skip
-        for i in range(M):
-            length = whole[WHOLE + COUNTERS * i + SERVED, t]
-            for p in range(i * ROOM, i * ROOM + length):
-                marks[p, t] = my_marks[p]
-                if STATISTICS:
-                    place = i * ROOM + my_slots[p]
-                    born[p, t] = my_born[place]
-                    sizes[p, t] = my_sizes[place]
-                    if NAMED:
-                        names[p, t] = my_names[place]
+        move_out(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
 
 
 def on_processor(
@@ -192,6 +202,7 @@ def on_processor(
     Any, every: Any, log: Any,
 ) -> None:  # fmt: skip
     """One replication after the other."""
+    near = np.zeros(NEAR)
     for t in range(numbers.shape[0]):
         if whole[JOB, t] < last or drain or whole[STATUS, t] != DONE:
             numbered = names[:, t] if NAMED else born[:, t]
@@ -199,7 +210,7 @@ def on_processor(
                 t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits,
                 strides, fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes,
                 reals, whole, marks[:, t], slots[:, t], born[:, t], sizes[:, t],
-                numbered, queue, sums, histogram, every, log,
+                numbered, queue, sums, histogram, every, log, near,
             )  # fmt: skip
 
 

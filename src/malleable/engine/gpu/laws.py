@@ -106,7 +106,7 @@ def _described(law: Any) -> tuple[tuple[float, ...], FloatArray, float]:  # noqa
     return (TABULATED, table.first), np.concatenate([table.values, table.slopes]), table.error
 
 
-def variate(laws: Any, i: int, u: float) -> float:  # noqa: PLR0911 - one a kind
+def variate(laws: Any, i: Any, u: float) -> float:  # noqa: PLR0911 - one a kind
     """The x at which law i is exceeded with probability u."""
     row = ROW * i
     code = int(laws[row])

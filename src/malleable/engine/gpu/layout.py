@@ -16,8 +16,8 @@ WHOLE = 3
 PRESENT, SERVED, WAITING, HEAD, DRAWN = range(5)
 COUNTERS = 5
 # Rows of `sums`: these for each class, then those of the whole machine.
-DEPARTURES, RESPONSE, SLOWDOWN, WORK, AREA, ARRIVALS = range(6)
-CLASS_SUMS = 6
+DEPARTURES, RESPONSE, SLOWDOWN, WORK, AREA, ARRIVALS, SAMPLED = range(7)
+CLASS_SUMS = 7
 DURATION, USED_AREA, OVERLOAD = range(3)
 MACHINE_SUMS = 3
 
@@ -27,12 +27,17 @@ POISSON, RENEWAL, GIVEN = range(3)
 # Constants that a kernel is specialised by; the values here only give them a type.
 M = 1
 """Classes."""
-COUNTED = CLASS_SUMS
-"""Sums of all classes; the sizes of local arrays must be constants, not products of them."""
 TABLE_ROW = 4
 """Numbers in a row of the table over class counts."""
 ROOM = 8
 """Jobs of a class that can be served."""
+HOT = 0
+"""Jobs of a class whose marks stand near the thread: the first so many places of its list."""
+TALLIES = 0
+"""Where the tallies of the classes start in what is near the thread: behind the marks."""
+GONE, AREA_TALLY, WORK_TALLY = range(3)
+CLASS_TALLIES = 3
+"""What is tallied near the thread during a launch: departures, area, work."""
 DISCIPLINE = 1
 SOURCE = POISSON
 STATISTICS = True
@@ -41,6 +46,8 @@ NAMED = False
 """Whether jobs have numbers, which settle ties; else their arrival times do."""
 LOGGED = False
 """Whether the departure time of every job is written down."""
+COMPONENTS = 1
+"""Components of the laws of sizes, of all classes."""
 EXPONENTIAL_ONLY = False
 """Whether all times are exponential."""
 RULE_ON_DEVICE = False

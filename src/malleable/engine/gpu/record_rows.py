@@ -15,6 +15,7 @@ from malleable.engine.gpu.layout import (
     DURATION,
     OVERLOAD,
     RESPONSE,
+    SAMPLED,
     SLOWDOWN,
     USED_AREA,
     WORK,
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def group_records(
-    rows: Any, classes: int, segments: Sequence[int], histograms: Any, *, statistics: bool
+    rows: Any, mean_sizes: Any, segments: Sequence[int], histograms: Any
 ) -> tuple[Records, ...]:
     """Records of each group from rows (records, fields, groups).
 
-    Histograms are of all groups together and stand in the first. Without statistics the area under the number
-    of jobs stands for the sum of response times, which it is but for the jobs at both ends of a record.
+    Histograms are of all groups together and stand in the first.
     """
+    classes = len(mean_sizes)
     made = []
     for group in range(rows.shape[2]):
         mine = rows[:, :, group]
@@ -43,14 +44,14 @@ def group_records(
         machine = mine[:, CLASS_SUMS * classes :]
         first = group == 0
         counts = histograms if first else np.zeros((1, classes, 2, BINS))
-        unknown = np.full(by_class.shape[:2], np.nan)
+        response, slowdown, work = _job_sums(by_class, mean_sizes)
         made.append(
             Records(
                 departures=by_class[:, :, DEPARTURES],
-                response=by_class[:, :, RESPONSE if statistics else AREA],
-                slowdown=by_class[:, :, SLOWDOWN] if statistics else unknown,
+                response=response,
+                slowdown=slowdown,
                 arrivals=by_class[:, :, ARRIVALS],
-                work=by_class[:, :, WORK] if statistics else unknown,
+                work=work,
                 area=by_class[:, :, AREA],
                 present=mine[:, -classes:],
                 duration=machine[:, DURATION],
@@ -63,6 +64,23 @@ def group_records(
             )
         )
     return tuple(made)
+
+
+def _job_sums(by_class: Any, mean_sizes: Any) -> tuple[Any, Any, Any]:
+    """Sums of response times, slowdowns and sizes over the jobs that left, (records, classes).
+
+    Where all replications keep statistics, they are what was counted. Where only some do, or none, the area
+    under the number of jobs stands for the response times, which it is but for the jobs at both ends of a
+    record; sizes were counted as jobs came, and those that came but did not leave count as the mean; and the
+    slowdowns that were counted are multiplied by how many more jobs left in all than where they were counted.
+    """
+    departures, sampled = by_class[:, :, DEPARTURES], by_class[:, :, SAMPLED]
+    if np.array_equal(departures, sampled):
+        return by_class[:, :, RESPONSE], by_class[:, :, SLOWDOWN], by_class[:, :, WORK]
+    every, some = departures.sum(axis=0), sampled.sum(axis=0)
+    share = np.divide(every, some, out=np.full_like(every, np.nan), where=some > 0.0)
+    work = by_class[:, :, WORK] + np.asarray(mean_sizes) * (departures - by_class[:, :, ARRIVALS])
+    return by_class[:, :, AREA], by_class[:, :, SLOWDOWN] * share, work
 
 
 def grouped(backend: Backend, sums: Any, whole: Any, group_of: Any, groups: int) -> tuple[Any, int]:

@@ -38,8 +38,9 @@ LEAST_JOBS = 4096
 """Jobs per replication at least, unless the caller knows better."""
 COPIES = 64
 """Copies of the histograms, so that few threads count in the same place."""
+WARP = 32
 MANY, EVERY = 4096, 16
-"""From so many replications on, one warp in sixteen counts in the histograms."""
+"""From so many replications on, one warp in sixteen keeps statistics of single jobs."""
 LONGEST_QUEUE = 512
 """Room for jobs that wait at first, at most."""
 MORE_ROWS = 1.5
@@ -82,24 +83,16 @@ class GpuRun:
         self.backend = default_backend() if backend is None else backend
         self.setting = make_setting(workload, cores, program, rows=rows)
         self._rows_allowed = rows
-        chosen = options or Options(rule_on_device=self.setting.cut)
-        empty = Cohort(self.setting, self.backend, chosen, {}, self.setting.room, FIRST_QUEUE, 0, {})
-        self.replications = replications or _replications(jobs, least_jobs, empty.capacity)
+        self.replications = replications or replications_for(jobs, least_jobs, self.backend.most_replications)
         self.groups = min(GROUPS, self.replications)
         each = -(-jobs // self.replications)
         self._stride = max(1, each // RECORDS)
         self._cuts = [max(1, int(share * each / self._stride)) for share in SEGMENTS]
-        if options is None:
-            chosen = chosen._replace(every=_every(self.replications))
-        copies = min(COPIES, -(-self.replications // 32)) if chosen.statistics else 1
+        self.options = options or Options(rule_on_device=self.setting.cut, every=_every(self.replications))
+        copies = min(COPIES, -(-self.replications // WARP)) if self.options.statistics else 1
         self._common = common_arrays(self.setting, self.backend, int(key or 0) & KEY_BITS, copies)
         self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))
-        self.cohorts = [
-            Cohort.fresh(
-                self.setting, self.backend, chosen, self._common, np.arange(self.replications),
-                queue_room=_queue_room(workload.load(cores)),
-            )
-        ]  # fmt: skip
+        self.cohorts = self._first_cohorts(_queue_room(workload.load(cores)))
         self._rows: list[Any] = []
         self._segment_of: list[int] = []
         self._segments: list[Any] = []
@@ -107,6 +100,22 @@ class GpuRun:
         self.seconds = 0.0
         self.interrupted = False
         self.exhausted = False
+
+    def _first_cohorts(self, queue_room: int) -> list[Cohort]:
+        """The replications that keep statistics, and those that keep areas only."""
+        numbers = np.arange(self.replications)
+        warp = numbers // WARP
+        counts = warp % self.options.every == 0 if self.options.statistics else np.zeros(len(numbers), bool)
+        made = []
+        for chosen, statistics in ((numbers[counts], True), (numbers[~counts], False)):
+            if chosen.size:
+                options = self.options._replace(statistics=statistics)
+                cohort = Cohort.fresh(
+                    self.setting, self.backend, options, self._common, chosen, queue_room=queue_room
+                )
+                cohort.aligned = True
+                made.append(cohort)
+        return made
 
     def extend(self, jobs: int, progress: Callable[[int], None] | None = None) -> None:
         """Simulate up to `jobs` jobs in all, to the next record; Ctrl-C stops between two records."""
@@ -124,8 +133,10 @@ class GpuRun:
         """Let all replications take the jobs of one more record."""
         last = self._taken + self._stride
         found, settled = [], False
+        for stream, cohort in enumerate(self.cohorts):
+            cohort.advance(last, stream=stream)
         for cohort in list(self.cohorts):
-            partial, trouble = self._advance(cohort, last)
+            partial, trouble = self._sums(cohort)
             found.append(partial)
             if trouble:
                 found += self._settle(cohort, last)
@@ -135,7 +146,7 @@ class GpuRun:
             found = [self._without_present(partial) for partial in found]
             self._join()
             found += [self._sums(cohort)[0] for cohort in self.cohorts]
-        if self.cohorts[0].options.statistics:
+        if self.options.statistics:
             self.backend.fold(self._common["histogram"], self._histogram)
         self._rows.append(found)
         self._segment_of.append(len(self._segments))
@@ -153,7 +164,7 @@ class GpuRun:
     def _sums(self, cohort: Cohort) -> tuple[Any, int]:
         """Sums over groups since the last call, and jobs present; the largest status."""
         sums, whole = cohort.arrays["sums"], cohort.arrays["whole"]
-        if cohort is self.cohorts[0]:
+        if cohort.aligned:
             return self.backend.sum_groups(sums, whole, self.groups)
         # Not all replications are here, so a replication's group does not follow from its column.
         numbers = self.backend.download(cohort.arrays["numbers"])
@@ -168,12 +179,14 @@ class GpuRun:
         return partial if isinstance(partial, np.ndarray) else self.backend.download(partial)
 
     def _join(self) -> None:
-        """Put cohorts of the same rooms together, so that there are few; the first keeps its columns."""
-        kept: dict[tuple[int, int], Cohort] = {}
-        for cohort in self.cohorts[1:]:
-            rooms = cohort.room, cohort.queue_room
-            kept[rooms] = joined(kept[rooms], cohort) if rooms in kept else cohort
-        self.cohorts = [self.cohorts[0], *(one for one in kept.values() if one.remaining().size)]
+        """Put cohorts of the same rooms together, so that there are few; the first keep their columns."""
+        first = [cohort for cohort in self.cohorts if cohort.aligned]
+        kept: dict[tuple[bool, int, int], Cohort] = {}
+        for cohort in self.cohorts:
+            if not cohort.aligned:
+                alike = cohort.options.statistics, cohort.room, cohort.queue_room
+                kept[alike] = joined(kept[alike], cohort) if alike in kept else cohort
+        self.cohorts = [*first, *(one for one in kept.values() if one.remaining().size)]
 
     def _settle(self, cohort: Cohort, last: int) -> list[Any]:
         """Give replications that stopped what they need, until all have come to the end of the record."""
@@ -247,10 +260,7 @@ class GpuRun:
         rows = self._summed()
         so_far = np.array([*self._segments, self._counts_so_far()])
         histograms = np.diff(so_far, axis=0, prepend=np.zeros_like(so_far[:1]))
-        statistics = self.cohorts[0].options.statistics
-        groups = group_records(
-            rows, self.setting.classes, self._segment_of, histograms, statistics=statistics
-        )
+        groups = group_records(rows, self.setting.workload.mean_sizes, self._segment_of, histograms)
         records = pooled(groups)
         events = round(float((records.arrivals + records.departures).sum()))
         together = self.replications // self.groups
@@ -270,14 +280,14 @@ def _refused(label: str, program: Any, key: Any, *, interpreted: bool, widths: b
     return "--interpreted" if interpreted else "--widths" if widths else ""
 
 
-def _replications(jobs: int, least: int, capacity: int) -> int:
-    """As many as fill the device, unless the run is too short for so many."""
-    wanted = max(1, min(capacity, jobs // least))
+def replications_for(jobs: int, least: int, most: int) -> int:
+    """As many as fill the device, unless the run is too short for so many; the same for every policy."""
+    wanted = max(1, min(most, jobs // least))
     return wanted - wanted % GROUPS if wanted >= GROUPS else wanted
 
 
 def _every(replications: int) -> int:
-    """Which warps count in histograms: all, unless there are so many that some will do for percentiles."""
+    """Which warps keep statistics: all, unless there are so many that some will do for percentiles."""
     return EVERY if replications >= MANY else 1
 
 

@@ -48,6 +48,11 @@ def sampled(laws: FloatArray, size: int, seed: int = 0, *, processor: bool = Fal
         found = np.empty(size)
         njit(error_model="numpy")(specialised(on_processor, {}, njit(error_model="numpy")))(laws, seed, found)
         return found
+    return np.asarray(left_on_device(laws, size, seed).copy_to_host())
+
+
+def left_on_device(laws: FloatArray, size: int, seed: int = 0) -> Any:
+    """The same draws, where they are made."""
     out = cuda.device_array(size, np.float64)
     _kernel()[-(-size // 256), 256](cuda.to_device(laws), seed, out)
-    return np.asarray(out.copy_to_host())
+    return out
