@@ -14,7 +14,6 @@ import numpy as np
 
 from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.device_code import specialised
-from malleable.engine.gpu.events import decided
 from malleable.engine.gpu.kernels import (
     BUILTINS,
     DEVICE,
@@ -28,6 +27,7 @@ from malleable.engine.gpu.kernels import (
     simulated,
 )
 from malleable.engine.gpu.layout import COUNTERS, PRESENT, STATUS, TABLE_ROW, WHOLE, M
+from malleable.engine.gpu.speeds import decided
 from malleable.engine.rule_interface import DONE
 
 BODIES = {SHARED: in_shared_memory, LOCAL: in_local_memory, DEVICE: in_device_memory}
@@ -133,7 +133,8 @@ def sum_settings(sums: Any, whole: Any, firsts: Any, found: Any, statuses: Any) 
 def packed_kernel(made_for: Specialisation) -> Any:
     """The kernel of a pack, compiled at its first launch."""
     constants = {**made_for.constants(), "body": BODIES[made_for.memory]}
-    return cuda.jit(specialised(packed, {**constants, **_builtins()}, device_function))
+    limit = {} if made_for.registers is None or simulated() else {"max_registers": made_for.registers}
+    return cuda.jit(**limit)(specialised(packed, {**constants, **_builtins()}, device_function))
 
 
 @functools.lru_cache(maxsize=256)
