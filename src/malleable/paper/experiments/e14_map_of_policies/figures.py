@@ -61,7 +61,7 @@ def _panels(x: Axis, y: Axis, parts: list[list[list[Row]]]) -> tuple[Panel, ...]
     shown: tuple[tuple[str, str, Callable[[list[Row]], float]], ...] = (
         ("WHAM is the best", "% of workloads", lambda mine: 100.0 * _share(mine, "wham")),
         ("median lead of WHAM", "%", lambda mine: 100.0 * quantile([row.lead for row in mine], 0.5)),
-        ("most that WHAM loses", "%", lambda mine: 100.0 * max(0.0, -min(row.lead for row in mine))),
+        ("most that WHAM loses", "%", lambda mine: round(100.0 * _largest_loss(mine), 2)),
     )
     made = []
     for title, unit, value in shown:
@@ -73,6 +73,11 @@ def _panels(x: Axis, y: Axis, parts: list[list[list[Row]]]) -> tuple[Panel, ...]
 
 def _share(rows: Sequence[Row], policy: str) -> float:
     return sum(row.best == policy for row in rows) / len(rows) if rows else nan
+
+
+def _largest_loss(rows: Sequence[Row]) -> float:
+    """What WHAM costs more than the better rival at most, as a share of its cost."""
+    return max(0.0, -min(row.lead for row in rows))
 
 
 def leads(rows: Sequence[Row]) -> Figure:
@@ -170,7 +175,7 @@ def winners_table(rows: Sequence[Row]) -> Table:
             columns[f"{name} over WHAM, {label}"] = tuple(
                 quantile([row.shares[rival].mean for row in mine], share) for _, mine in shown
             )
-    columns["WHAM's largest loss"] = tuple(max(0.0, -min(row.lead for row in mine)) for _, mine in shown)
+    columns["WHAM's largest loss"] = tuple(_largest_loss(mine) for _, mine in shown)
     return Table("map", "Who wins, and by how much", columns)
 
 
