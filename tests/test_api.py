@@ -17,7 +17,7 @@ from malleable.model import builtin_workloads
 
 VERBS = (
     "allocate", "bound", "compare", "draw", "fit_sizes", "fit_speedup", "listing", "mean_field", "measure",
-    "play", "read_jobs", "read_workload", "reproduce",
+    "play", "read_jobs", "read_workload", "reproduce", "sweep",
 )  # fmt: skip
 JOBS = [{"id": "a", "class": "class-1", "remaining": 1.0}]
 TINY = {"load": 0.25, "jobs": 200, "interpreted": True}
@@ -26,6 +26,7 @@ QUESTIONS = {
     "allocate": lambda workload: api.allocate(workload, JOBS, 4).cores.tolist(),
     "mean_field": lambda workload: api.mean_field(workload, 64, 0.25, starts=0).cost,
     "simulate": lambda workload: api.simulate(workload, 4, **TINY).cost.mean,
+    "sweep": lambda workload: api.sweep([(workload, 4, 0.25)], "wham,equi", jobs=200)[0].costs[1].mean,
     "compare": lambda workload: [r.cost.mean for r in api.compare(workload, 4, "wham,equi", **TINY).results],
 }
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from malleable.api import fit_speedup as fit_speedup
     from malleable.api import mean_field as mean_field
     from malleable.api import simulate as simulate
+    from malleable.api import sweep as sweep
     from malleable.errors import MalleableError as MalleableError
     from malleable.model import JobClass as JobClass
     from malleable.model import Workload as Workload
@@ -46,6 +47,7 @@ _HOMES = {
     "mean_field": "api",
     "paper_workload": "model",
     "simulate": "api",
+    "sweep": "api",
 }
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - sorted() returns a list
 

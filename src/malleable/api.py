@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
     from malleable.results import Comparison, Result
+    from malleable.simulation.sweep import Swept
     from malleable.theory.meanfield import MeanField
     from malleable.theory.relaxed import Bound
 
@@ -191,6 +192,29 @@ def compare(
         read_workload(workload), cores, policies,
         load=load, baseline=baseline, executor=executor, progress=progress, workers=workers, **settings,
     )  # fmt: skip
+
+
+def sweep(
+    settings: Iterable[tuple[Any, ...]],
+    policies: str | Sequence[Policy | str],
+    *,
+    jobs: int = 1_000_000,
+    seed: int = 0,
+    engine: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Swept]:
+    """Costs of policies on many settings (workload, cores, and a load if wanted), with paired differences.
+
+    On a GPU thousands of settings run side by side; elsewhere one after the other. Only costs are kept.
+    Setting k has the jobs of seed + k, about `jobs` of them for every policy. `progress(done, total)` is told
+    numbers of settings.
+    """
+    from malleable import simulation  # noqa: PLC0415 - ditto
+    from malleable.catalog import split_policies  # noqa: PLC0415 - ditto
+
+    chosen = split_policies(policies) if isinstance(policies, str) else list(policies)
+    read = [(read_workload(one[0], *one[1:]), one[1]) for one in settings]
+    return simulation.sweep(read, chosen, jobs=jobs, seed=seed, engine=engine, progress=progress)
 
 
 def play(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import subprocess
+import sys
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from malleable.engine.engines import known_engine
+from malleable.engine.engines import AUTO, DEFAULT_ENGINE, GPU_ENGINE, known_engine
 from malleable.model import Workload, paper_workload
 from malleable.simulation import compare
+from malleable.simulation.engine_choice import MOST_CORES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +25,12 @@ ENGINE_VARIABLE = "MALLEABLE_PAPER_ENGINE"
 """What simulates the cells; in the environment, since it is no part of what a cell is."""
 GROWTH_LIMIT = 8.0
 """By how much a run that was too short is lengthened at most."""
+
+
+NARROW = 1e-4
+"""Relative half-width of costs at full effort on a GPU."""
+NARROW_JOBS, NARROW_MOST = 1 << 28, 1 << 36
+"""Jobs that such a run begins with, and at most."""
 
 
 class Inline(Executor):
@@ -48,6 +58,20 @@ def simulated_by(engine: str) -> Iterator[None]:
             os.environ[ENGINE_VARIABLE] = before
 
 
+def on_gpu() -> bool:
+    """Whether class rules are simulated on a GPU: by the engine named, and whether there is one."""
+    engine = os.environ.get(ENGINE_VARIABLE, DEFAULT_ENGINE)
+    return engine == GPU_ENGINE or (engine == AUTO and _there_is_a_gpu())
+
+
+@functools.cache
+def _there_is_a_gpu() -> bool:
+    """Asked in a process of its own: one that has talked to CUDA can fork no workers that do."""
+    asked = "import sys; from malleable.engine.gpu.availability import why_not; sys.exit(bool(why_not()))"
+    told = subprocess.run([sys.executable, "-c", asked], check=False, capture_output=True)  # noqa: S603
+    return told.returncode == 0
+
+
 def described(workload: str | Mapping[str, Any], cores: float, load: float | None) -> Workload:
     """A workload from a cell's arguments: `paper`, or a workload document."""
     if workload == "paper":
@@ -60,6 +84,18 @@ def described(workload: str | Mapping[str, Any], cores: float, load: float | Non
 def effort_arguments(effort: Effort) -> dict[str, Any]:
     """The arguments of `compared` that an effort decides."""
     return {"jobs": effort.jobs, "precision": effort.precision, "most_jobs": effort.most_jobs}
+
+
+def narrow_arguments(effort: Effort, cores: float) -> dict[str, Any]:
+    """The same, with intervals as narrow as a GPU makes them at full effort, if there is one.
+
+    On more cores than a GPU simulates the CPU does, with as narrow intervals: there jobs hardly depend on one
+    another, and fewer of them will do.
+    """
+    if effort.name != "full" or not on_gpu():
+        return effort_arguments(effort)
+    first = NARROW_JOBS if cores <= MOST_CORES else effort.jobs
+    return {"jobs": first, "precision": NARROW, "most_jobs": NARROW_MOST}
 
 
 def compared(
@@ -84,7 +120,7 @@ def compared(
     while True:
         found = compare(
             made, cores, list(policies), jobs=jobs, seed=seed, widths=widths, allow_unstable=allow_unstable,
-            engine=os.environ.get(ENGINE_VARIABLE, "cpu"), executor=Inline(),
+            engine=os.environ.get(ENGINE_VARIABLE, DEFAULT_ENGINE), executor=Inline(),
         )  # fmt: skip
         worst = max(result.cost.relative_half_width for result in found.results)
         if precision is None or most_jobs is None or worst <= precision or jobs >= most_jobs:

@@ -13,6 +13,8 @@ probabilities.
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,6 +45,23 @@ class InverseTable(NamedTuple):
     def steps(self) -> bool:
         """Whether the law is one on separate values."""
         return len(self.chances) > 0
+
+
+def scaled_table(law: Distribution) -> InverseTable:
+    """The table of a law, made once for all multiples of it: a factor adds to the logarithms of values."""
+    mean = float(law.mean)
+    if not 0.0 < mean < math.inf:
+        return tabulate(law)
+    try:
+        table = _of_unit_mean(law.scaled(1.0 / mean))
+    except TypeError:  # a law that cannot be the key of a cache
+        return tabulate(law)
+    return table._replace(values=table.values * mean if table.steps else table.values + math.log(mean))
+
+
+@functools.lru_cache(maxsize=64)
+def _of_unit_mean(law: Distribution) -> InverseTable:
+    return tabulate(law)
 
 
 def tabulate(law: Distribution) -> InverseTable:

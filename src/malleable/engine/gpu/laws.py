@@ -23,7 +23,7 @@ from malleable.distributions.empirical import Empirical
 from malleable.distributions.exponential import Exponential
 from malleable.distributions.pareto import Pareto
 from malleable.distributions.uniform import Uniform
-from malleable.engine.gpu.inverse_table import KNOTS_PER_UNIT, tabulate
+from malleable.engine.gpu.inverse_table import KNOTS_PER_UNIT, scaled_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,7 @@ def _described(law: Any) -> tuple[tuple[float, ...], FloatArray, float]:  # noqa
     if type(law) is Empirical:
         values = np.sort(np.array(law.values, dtype=float))[::-1]
         return (VALUES,), np.concatenate([np.arange(1.0, len(values) + 1.0) / len(values), values]), 0.0
-    table = tabulate(law)
+    table = scaled_table(law)
     if table.steps:
         return (VALUES,), np.concatenate([table.chances, table.values]), table.error
     return (TABULATED, table.first), np.concatenate([table.values, table.slopes]), table.error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.engine.rule_interface import inlined
 from malleable.engine.speedup_table import AMDAHL, PREAMBLE, ROW, encode
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power
@@ -90,6 +91,7 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
     """
     own, m = int(table[1]), len(counts)
     u = table[own]
+    low, high = -math.inf, math.inf
     for _ in range(100):
         root = math.exp(-0.5 * u)
         excess, slope, corner = -cores, 0.0, -math.inf
@@ -109,9 +111,9 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
                     corner = max(corner, top)
                     out[i] = 1.0
                 excess += counts[i] * out[i]
+        low, high = (u, high) if excess > 0.0 else (low, u)
         if slope > 0.0:
-            # A tangent far to the right points far too low, and the way back is slow.
-            step = max(excess / slope, -1.0)
+            step = _newton_step(excess, slope, cores, u, low, high)
             u += step
             if abs(step) <= 1e-14 * max(1.0, abs(u)):
                 break
@@ -121,3 +123,19 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
         else:
             break
     table[own] = u
+
+
+@inlined
+def _newton_step(excess: float, slope: float, cores: float, u: float, low: float, high: float) -> float:
+    """How far to go from the log price u, where demand exceeds the cores by so much and falls so steeply.
+
+    At `low` demand is too large and at `high` it is not; u is one of them.
+    """
+    # A tangent far to the right points far too low, and the way back is slow.
+    step = max(excess / slope, -1.0)
+    if excess > cores and high == math.inf:
+        # Far to the left it points no further than 1 − p; the logarithm of demand is nearly straight there.
+        step = math.log(1.0 + excess / cores) * (excess + cores) / slope
+    if not low <= u + step <= high:
+        return 0.5 * (low + high) - u
+    return step

@@ -28,8 +28,8 @@ CHOICES = {
     "beta": "0.76, 0.8, 0.9, and for each n the best of 0.751, 0.76, 0.77, …, 0.99 by exact cost",
     "n": "powers of 2 from 8 to 16384; the load stays 0.25, so arrival rates grow with n",
     "run length": (
-        "WHAM until the 95 % interval is ±0.2 % (±0.05 % at full effort); FW-CAM as many jobs as WHAM begins "
-        "with, because its exact cost is known (at full effort until ±0.05 %, too)"
+        "WHAM until the 95 % interval is ±0.2 % (±0.05 % at full effort, ±0.01 % with a GPU); FW-CAM as many "
+        "jobs as WHAM begins with, because its exact cost is known (at full effort as WHAM)"
     ),
     "warm-up": "found by MSER-5 and left out",
     "slots": "rounded down after adding 1e-9, so that a slot that fits up to rounding counts",

@@ -8,7 +8,7 @@ from malleable.contracts import Policy
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.shared.fw_cam_pools import all_planned, best_planned
-from malleable.paper.simulation_cells import compared, effort_arguments
+from malleable.paper.simulation_cells import compared, narrow_arguments
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound
 
@@ -37,7 +37,7 @@ def cells(effort: Effort) -> list[Cell]:
     made += [Cell(f"exact-{b}", all_planned, {"cores": asked, "beta": b, **exact}, 1.0) for b in BETAS]
     for n in cores:
         weight = 1.2 * effort.jobs * (1.0 + n / 8000) / 4e6
-        run = {"cores": n, "load": LOAD, "seed": SEED, **effort_arguments(effort)}
+        run = {"cores": n, "load": LOAD, "seed": SEED, **narrow_arguments(effort, n)}
         made.append(Cell(f"wham-{n}", compared, {"policies": ["wham"], **run}, weight))
         fixed = run if effort.name == "full" else {**run, "precision": None}
         if n in QUICK_FIXED or not effort.quick:

@@ -44,7 +44,10 @@ CHOICES = {
         "all jobs tie, and the earliest go first"
     ),
     "EQUI": "with more jobs than cores each gets n/N of a core, at speed n/N",
-    "run length": "all three policies on the same jobs until the 95 % intervals are ±0.2 % (full: ±0.05 %)",
+    "run length": (
+        "all three policies on the same jobs until the 95 % intervals are ±0.2 % (full: ±0.05 %, with a GPU "
+        "±0.01 %)"
+    ),
     "warm-up": "found by MSER-5 and left out",
     "differences": "rival minus WHAM on the same jobs, batch by batch",
     "limits": f"from a + b/n + c/n² fitted to n ≥ {SETTLED}, with 99.9 % intervals",

@@ -8,7 +8,7 @@ from malleable.contracts import Policy
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.e03_others.exact_costs import LIMITS, exact_cost
-from malleable.paper.simulation_cells import compared, effort_arguments
+from malleable.paper.simulation_cells import compared, narrow_arguments
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound
 
@@ -36,12 +36,12 @@ def cells(effort: Effort) -> list[Cell]:
         for policy in POLICIES
         if n == 16 or not effort.quick
     ]
-    run = {"policies": list(POLICIES), "load": LOAD, "seed": SEED, **effort_arguments(effort)}
-    run["jobs"] = effort.jobs if effort.quick else effort.jobs // 2
-    made += [
-        Cell(f"compared-{n}", compared, {**run, "cores": n}, effort.jobs * (1.0 + n / 8000) / 2e6)
-        for n in cores_of(effort)
-    ]
+    run = {"policies": list(POLICIES), "load": LOAD, "seed": SEED}
+    for n in cores_of(effort):
+        length = narrow_arguments(effort, n)
+        length["jobs"] = length["jobs"] if effort.quick else length["jobs"] // 2
+        weight = effort.jobs * (1.0 + n / 8000) / 2e6
+        made.append(Cell(f"compared-{n}", compared, {**run, "cores": n, **length}, weight))
     return made
 
 

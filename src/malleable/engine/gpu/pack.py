@@ -1,0 +1,204 @@
+"""Settings of one kind side by side: their parameters in arrays for the kernels of `sweep_kernels`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from malleable.engine.gpu import layout as L  # noqa: N812
+from malleable.engine.gpu import sweep_kernels as kernels
+from malleable.engine.gpu.cohort import Cohort, Options
+from malleable.engine.gpu.count_table import CountTable
+from malleable.engine.gpu.kernels import Specialisation, plain_kernel, simulated
+from malleable.engine.rule_interface import BINS, POOLS, SHARE
+
+GROUPS = 32
+"""Groups of replications of a setting, each of which counts as one when intervals are made."""
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from malleable.engine.gpu.backends import Backend
+    from malleable.engine.gpu.setting import Setting
+
+
+class Item(NamedTuple):
+    """One setting of a sweep, ready to be packed."""
+
+    position: int
+    """Its place in the sweep."""
+    setting: Setting
+    seed: int
+    replications: int
+    stride: int
+    """Jobs that each replication takes for a record."""
+    room: int
+    queue_room: int
+    by_rule: bool
+    """Whether states beyond its table are decided by the rule on the device."""
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """What settings of one pack have in common."""
+        one = self.setting
+        return (
+            one.classes, one.program.discipline, one.source, one.program.rule, self.by_rule, self.room,
+            min(self.replications, GROUPS),
+        )  # fmt: skip
+
+    @property
+    def states(self) -> int:
+        """Rows of its table."""
+        return int(np.prod(self.setting.table.limits + 1))
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes on the device, about."""
+        m = self.setting.classes
+        queues = 0 if self.setting.program.discipline == SHARE else m * self.queue_room
+        each = m * self.room + 5 * queues + 11 * m + 12 + len(self.setting.program.table)
+        return 8 * (self.replications * each + self.states * L.table_row(m))
+
+
+def reaching(setting: Setting, limits: Any) -> Setting:
+    """The setting with a table up to these limits, which the device fills."""
+    strides = np.concatenate([[1], np.cumprod(limits[:-1] + 1)]).astype(np.int64)
+    object.__setattr__(setting, "table", CountTable(np.zeros(0), limits.astype(np.int64), strides))
+    return setting
+
+
+@dataclass(eq=False)
+class PackedCohort(Cohort):
+    """Replications of all settings of a pack; `setting` is the first of them, and `common` holds them all."""
+
+    def _rule_tables(self) -> Any:
+        return np.zeros((1, 1))
+
+    def specialisation(self) -> Specialisation:
+        """The kernel for all settings, whatever the laws of each: nothing is known of these beforehand."""
+        made = super().specialisation()
+        known = {name: v for name, v in Specialisation._field_defaults.items() if name == "components"}
+        return made._replace(exponential_only=False, **known)
+
+    def advance(self, last: int, *, drain: bool = False, stream: int = 0) -> None:  # noqa: ARG002 - as there
+        """Let every replication of every setting take its jobs up to the end of record `last`."""
+        c, a = self.common, self.arrays
+        lasts = self.backend.upload(last * c["job_strides"])
+        made_for = self.specialisation()
+        kernels.launch(
+            kernels.packed_kernel(made_for), self.count, made_for.threads,
+            c["owner"], c["n"], lasts, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"],
+            c["bounds"], c["kinds"], c["part_starts"], c["laws"], c["law_starts"], c["speeds"],
+            c["speed_starts"], c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"],
+            c["encoded_starts"], a["rule_tables"], c["given_times"], c["given_classes"],
+            c["given_sizes"], a["reals"], a["whole"],
+            a["marks"], a["slots"], a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"],
+            self.options.every, c["log"],
+        )  # fmt: skip
+
+    def sums_by_setting(self, groups: int) -> tuple[Any, Any]:
+        """(fields, settings, groups) since the last call, jobs present behind them; the largest statuses."""
+        sums, whole, firsts = self.arrays["sums"], self.arrays["whole"], self.common["first_threads"]
+        settings, fields = len(firsts) - 1, sums.shape[0] + self.setting.classes
+        if simulated():
+            present = whole[L.WHOLE + L.PRESENT :: L.COUNTERS].astype(float)
+            parts = np.concatenate([sums, present])
+            found = np.zeros((fields, settings, groups))
+            for w in range(settings):
+                for group in range(groups):
+                    found[:, w, group] = parts[:, firsts[w] + group : firsts[w + 1] : groups].sum(axis=1)
+            sums[:] = 0.0
+            return found, np.maximum.reduceat(whole[L.STATUS], firsts[:-1])
+        found = self.backend.empty((fields, settings, groups), np.float64)
+        statuses = self.backend.upload(np.zeros(settings, dtype=np.int64))
+        kernels.launch(
+            plain_kernel(kernels.sum_settings),
+            found.size,
+            kernels.THREADS,
+            sums,
+            whole,
+            self.common["firsts"],
+            found,
+            statuses,
+        )
+        return self.backend.download(found), self.backend.download(statuses)
+
+
+def pack(items: Sequence[Item], backend: Backend) -> PackedCohort:
+    """The replications of settings of one kind, empty and at time 0, and their tables filled."""
+    first, settings = items[0], [item.setting for item in items]
+    options = Options(statistics=False, rule_on_device=first.by_rule)
+    common = _arrays(items, backend)
+    numbers = np.concatenate([np.arange(item.replications) for item in items])
+    queue_room = max(item.queue_room for item in items)
+    made = PackedCohort.fresh(
+        first.setting, backend, options, common, numbers, room=first.room, queue_room=queue_room
+    )
+    cohort = cast("PackedCohort", made)
+    if first.setting.program.discipline == POOLS:
+        return cohort
+    tables = _padded([one.program.table for one in settings]).T
+    spread = backend.empty((len(tables), len(numbers)), np.float64)
+    kernels.launch(
+        plain_kernel(kernels.spread_tables), spread.size, kernels.THREADS,
+        backend.upload(tables), common["owner"], spread,
+    )  # fmt: skip
+    kernels.launch(
+        kernels.fill_kernel(first.setting.classes, first.setting.program.rule), len(numbers), kernels.THREADS,
+        common["owner"], common["firsts"], common["n"],
+        int(first.setting.program.discipline == SHARE), common["limits"], common["encoded"],
+        common["encoded_starts"], spread, common["speeds"], common["speed_starts"],
+    )  # fmt: skip
+    if first.by_rule:
+        cohort.arrays["rule_tables"] = spread
+    return cohort
+
+
+def _arrays(items: Sequence[Item], backend: Backend) -> dict[str, Any]:
+    """The parameters of all settings: rows, or parts end to end."""
+    settings = [item.setting for item in items]
+    m, upload = settings[0].classes, backend.upload
+    sizes = [item.states * L.table_row(m) for item in items]
+    counts = [item.replications for item in items]
+    return {
+        "first_threads": _starts(counts),
+        "firsts": upload(_starts(counts)),
+        "owner": upload(np.repeat(np.arange(len(items)), counts)),
+        "job_strides": np.array([item.stride for item in items], dtype=np.int64),
+        "n": upload(np.array([one.cores for one in settings])),
+        "keys": upload(np.array([item.seed for item in items], dtype=np.int64)),
+        "gaps": upload(np.array([1.0 / one.workload.total_rate for one in settings])),
+        "costs": upload(np.array([one.workload.holding_costs for one in settings], dtype=float)),
+        "bounds": upload(np.concatenate([one.bounds for one in settings])),
+        "kinds": upload(np.concatenate([one.kinds for one in settings]).astype(np.int64)),
+        "part_starts": upload(_starts([len(one.bounds) for one in settings])),
+        "laws": upload(np.concatenate([one.laws.encoded for one in settings])),
+        "law_starts": upload(_starts([len(one.laws.encoded) for one in settings])),
+        "speeds": backend.empty((sum(sizes),), np.float64),
+        "speed_starts": upload(_starts(sizes)),
+        "limits": upload(np.array([one.table.limits for one in settings])),
+        "strides": upload(np.array([one.table.strides for one in settings])),
+        "fixed": upload(np.array([one.fixed for one in settings])),
+        "slots_of": upload(np.array([one.program.slots or (0,) * m for one in settings], dtype=np.int64)),
+        "encoded": upload(np.concatenate([one.encoded for one in settings])),
+        "encoded_starts": upload(_starts([len(one.encoded) for one in settings])),
+        "given_times": upload(np.zeros((1, 1))),
+        "given_classes": upload(np.zeros((1, 1), dtype=np.int64)),
+        "given_sizes": upload(np.zeros((1, 1))),
+        "histogram": upload(np.zeros((1, m * 2 * BINS), dtype=np.uint32)),
+        "log": upload(np.zeros((1, 1))),
+    }
+
+
+def _starts(lengths: Sequence[int]) -> Any:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _padded(tables: Sequence[Any]) -> Any:
+    """Tables as rows of one array; rules read theirs from the front."""
+    found = np.zeros((len(tables), max(map(len, tables))))
+    for row, table in zip(found, tables, strict=True):
+        row[: len(table)] = table
+    return found

@@ -1,0 +1,65 @@
+"""Random workloads, each known by its classes, cores and number, so that it can be made again."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import numpy as np
+
+from malleable.model import Workload
+from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
+
+SEED = 14
+SPEEDUPS = {
+    "exponent": (0.1, 0.95),
+    "sequential": (0.02, 0.6),
+    "contention": (0.02, 0.4),
+    "coherency": (1e-4, 0.02),
+}
+"""Ranges of the parameters of speedups."""
+SCVS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Squared coefficients of variation of sizes, one for all classes of a workload."""
+LOADS = (0.1, 0.9)
+SPREAD = 30.0
+"""The largest ratio of two holding costs."""
+
+
+def random_workload(classes: int, cores: int, number: int) -> Workload:
+    """Workload `number` of those with so many classes on so many cores, at a load of its own."""
+    rng = np.random.default_rng([SEED, classes, cores, number])
+    scv, spread = float(rng.choice(SCVS)), float(SPREAD ** rng.uniform())
+    ranks = rng.permutation(np.concatenate([[0.0, 1.0], rng.uniform(size=classes - 2)]))
+    rows = [
+        {
+            "name": f"class-{i + 1}",
+            "arrivals": {"kind": "poisson", "rate": float(rng.uniform(0.2, 2.0))},
+            "size": size_law(scv, float(np.exp(rng.uniform(-1.5, 1.5)))),
+            "speedup": random_speedup(rng, **SPEEDUPS),
+            "holding_cost": float(spread**rank),
+        }
+        for i, rank in enumerate(ranks)
+    ]
+    made = Workload.from_dict({"name": f"{classes}-{cores}-{number}", "classes": rows})
+    return made.at(float(cores), float(rng.uniform(*LOADS)))
+
+
+def size_law(scv: float, mean: float) -> dict[str, Any]:
+    """A law of that mean and variability: Erlang, exponential, or hyperexponential with balanced means."""
+    if scv < 1.0:
+        return {"kind": "erlang", "stages": round(1.0 / scv), "mean": mean}
+    if scv == 1.0:
+        return {"kind": "exponential", "mean": mean}
+    return balanced_hyperexponential(mean, 0.5 * (1.0 + ((scv - 1.0) / (scv + 1.0)) ** 0.5))
+
+
+def traits(workload: Workload, cores: int) -> dict[str, Any]:
+    """What a workload is like, in a few numbers and words."""
+    costs = workload.holding_costs
+    return {
+        "load": workload.load(cores),
+        "scv": round(workload.classes[0].size.scv, 6),
+        "spread": float(costs.max() / costs.min()),
+        "log_spread": log(costs.max() / costs.min()),
+        "speedups": " ".join(type(one).__name__.lower() for one in workload.speedups),
+    }
