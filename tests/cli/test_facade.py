@@ -18,6 +18,7 @@ ALLOWED = {
     "malleable.catalog.split_policies",  # what --policies means
     "malleable.live.http_client",  # the questions that the broker is asked, one method each
     "malleable.live.following",  # those that are asked until there is an answer
+    "malleable.live.retention",  # what --keep means
     "malleable.live.server.run",  # the broker itself
     "malleable.numerics.json_numbers",  # numbers as JSON can write them
     "malleable.__version__",

@@ -9,18 +9,13 @@ import sys
 import pytest
 
 from malleable.live.jobserver import Jobserver
-from malleable.live.process_tree import family, look_up
 from malleable.live.programs import Program
-from support.living import wait_until
+from support.living import is_paused, wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="affinity and /proc are Linux's"),
     pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed"),
 ]
-
-
-def states(program):
-    return {process.state for pid in family(program.pid) if (process := look_up(pid))}
 
 
 @pytest.mark.slow
@@ -44,7 +39,7 @@ def test_a_paused_build(tmp_path):
             wait_until(lambda: len(list(tmp_path.glob("s-*"))) == 2, "two commands")
             server.set_width(0)
             program.set_width(0)
-            wait_until(lambda: states(program) == {"T"}, "a pause")
+            wait_until(lambda: is_paused(program.pid), "a pause")
             (tmp_path / "go").touch()
             assert list(tmp_path.glob("e-*")) == []
             server.set_width(2)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from malleable.live.process_tree import family, look_up
 from support.shell import environment
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ def running(*command: str, **options) -> Iterator[subprocess.Popen]:
             os.kill(pid, signal.SIGKILL)
         process.kill()
         process.communicate()
+
+
+def is_paused(pid: int) -> bool:
+    """Whether a program is stopped, with all its descendants.
+
+    One that has ended stays a zombie while its parent is stopped, and the parent of one that was stopped
+    between vfork and exec stays in uninterruptible sleep.
+    """
+    states = {process.state for one in family(pid) if (process := look_up(one))}
+    return "T" in states and states <= {"T", "D", "Z"}
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:

@@ -13,8 +13,7 @@ import pytest
 from malleable.live.clients.build import BuildClient
 from malleable.live.clients.program import Command, Ending
 from malleable.live.job_folder import JobFolder
-from malleable.live.process_tree import family, look_up
-from support.living import wait_until
+from support.living import is_paused, wait_until
 from support.seats import driven
 
 pytestmark = [
@@ -100,16 +99,13 @@ def test_commands_follow_the_cores(tmp_path, tool):
 
 
 def test_a_pause(build):
-    """Without cores all of it is stopped, and nothing is in use; it goes on where it was.
-
-    A process that was stopped between vfork and exec leaves its parent asleep ("D") until it goes on.
-    """
+    """Without cores all of it is stopped, and nothing is in use; it goes on where it was."""
     with driven(build.client) as job:
         job.obeyed(2)
         wait_until(lambda: len(build.running()) == 2, "two commands")
         job.obeyed(0)
         pid = build.job.program().pid
-        wait_until(lambda: {look_up(p).state for p in family(pid) if look_up(p)} <= {"T", "D"}, "a pause")
+        wait_until(lambda: is_paused(pid), "a pause")
         job.order(1)
         wait_until(lambda: job.seat.confirmed[-1] == (1, job.number), "going on with one core")
         (build.folder / "go").touch()

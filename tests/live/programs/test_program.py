@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from malleable.errors import ExecutionError, ParameterError
-from malleable.live.process_tree import family, look_up, threads
+from malleable.live.process_tree import family, threads
 from malleable.live.programs import Program
 from malleable.live.programs.cgroup import Cgroup
 from malleable.live.programs.progress import parse_build_progress
-from support.living import alive, assert_gone, wait_until
+from support.living import alive, assert_gone, is_paused, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="affinity and /proc are Linux's")
 CPUS = sorted(os.sched_getaffinity(0))
@@ -71,12 +71,6 @@ def python(start, folder, text, **options):
     program = start(sys.executable, "-c", text, **options)
     wait_until((folder / "ready").exists, "start of the program")
     return program
-
-
-def states(program):
-    """The states of its processes; one that has ended stays a zombie while its parent is stopped."""
-    found = {process.state for pid in family(program.pid) if (process := look_up(pid))}
-    return found - {"Z"}
 
 
 def masks(program):
@@ -151,17 +145,17 @@ def test_a_pause(start, tmp_path):
     program = python(start, tmp_path, BUSY, on_width=told.append)
     for _ in range(2):
         program.set_width(0)
-        wait_until(lambda: states(program) == {"T"}, "a pause")
+        wait_until(lambda: is_paused(program.pid), "a pause")
     assert program.width_in_use == 0
     program.set_width(1)
-    wait_until(lambda: "T" not in states(program), "going on")
+    wait_until(lambda: not is_paused(program.pid), "going on")
     assert told == [0, 1]
 
 
 def test_started_in_a_pause(start, tmp_path):
     """A program that starts at width 0 ends only after it has been given a core."""
     program = start("sh", "-c", "sleep 0.2; echo done", width=0)
-    wait_until(lambda: states(program) == {"T"}, "a pause")
+    wait_until(lambda: is_paused(program.pid), "a pause")
     program.set_width(1)
     assert program.wait(20) == 0
 
