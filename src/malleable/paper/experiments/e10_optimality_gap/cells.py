@@ -6,7 +6,8 @@ from typing import Any
 
 from malleable import catalog
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.e10_optimality_gap.optimality import choices, gaps, short_and_long
+from malleable.paper.experiments.e10_optimality_gap.optimality import choices, short_and_long
+from malleable.paper.experiments.shared.exact_gaps import gaps
 from malleable.paper.experiments.shared.exponential_sizes import exponential
 from malleable.paper.simulation_cells import compared
 
