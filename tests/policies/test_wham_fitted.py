@@ -13,8 +13,8 @@ from malleable.contracts import Distribution, Policy
 from malleable.engine.rule_interface import JobProgram
 from malleable.engine.speedup_table import encode
 from malleable.model import Workload
-from malleable.paper.experiments.e10_optimality_gap.optimality import short_and_long
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
+from malleable.paper.experiments.shared.named_workloads import short_and_long
 from malleable.policies.base.job_rule import job_rows
 from malleable.policies.rules.fitted_rule import fitted_rule
 from malleable.policies.rules.value_features import value_numbers

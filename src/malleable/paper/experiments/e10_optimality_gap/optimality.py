@@ -1,4 +1,4 @@
-"""Short and long jobs, and what the optimum does with them that WHAM does not, as cells."""
+"""What the optimum does with short and long jobs that WHAM does not, as cells."""
 
 from __future__ import annotations
 
@@ -13,23 +13,6 @@ from malleable.theory.optimal_policy import optimum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def short_and_long(exponent: float = 0.8, ratio: float = 10.0) -> dict[str, Any]:
-    """Two classes alike in all but size, each with half of the load."""
-    return {
-        "name": "short and long jobs",
-        "classes": [
-            {
-                "name": name,
-                "arrivals": {"kind": "poisson", "rate": 1.0 / mean},
-                "size": {"kind": "exponential", "mean": mean},
-                "speedup": {"kind": "power", "exponent": exponent},
-                "holding_cost": 1.0,
-            }
-            for name, mean in (("short", 1.0 / ratio), ("long", 1.0))
-        ],
-    }
 
 
 def choices(workload: Mapping[str, Any], cores: int, load: float, *, most: int) -> dict[str, Any]:

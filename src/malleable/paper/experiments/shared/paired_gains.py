@@ -34,7 +34,9 @@ class Gain(NamedTuple):
     """The policy's simulation; None where there is none."""
 
     def at(self, confidence: float) -> Estimate:
-        """The same with an interval of another level."""
+        """The same with an interval of another level; what is known exactly has none."""
+        if self.of.half_width == 0.0:
+            return self.of
         return Estimate() if self.result is None else ev.widened(self.of, self.result, confidence)
 
     @property
