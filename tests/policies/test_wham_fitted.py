@@ -16,10 +16,10 @@ from malleable.model import Workload
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.paper.experiments.shared.named_workloads import short_and_long
 from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base.paired_trial import Trial
 from malleable.policies.rules.fitted_rule import fitted_rule
 from malleable.policies.rules.value_features import value_numbers
 from malleable.policies.size_aware import improvement as improving
-from malleable.policies.size_aware.paired_trial import Trial
 from malleable.policies.size_aware.size_moments import features, size_moments, slopes
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import SteppedBackWarning, WhamFitted
@@ -178,7 +178,7 @@ class TestSteppingBack:
 
     def test_a_trial_without_gain(self, monkeypatch):
         """A trial that shows no gain makes it step back without a warning, and results have a note."""
-        monkeypatch.setattr(improving, "paired_trial", lambda *_: Trial(0.01, 0.001))
+        monkeypatch.setattr(improving, "trial_in_stages", lambda *_: Trial(0.01, 0.001))
         policy = WhamFitted(moments=2001)
         self.same_as_discounted(policy, four(), CORES)
         result = malleable.simulate(four(), CORES, policy, jobs=2000)
@@ -189,7 +189,7 @@ class TestSteppingBack:
     def test_a_loss_at_a_higher_load(self, monkeypatch):
         """A trial at a higher load than told that shows a loss makes it step back, too."""
         told = iter([Trial(-0.01, 0.001), Trial(0.03, 0.001)])
-        monkeypatch.setattr(improving, "paired_trial", lambda *_: next(told))
+        monkeypatch.setattr(improving, "trial_in_stages", lambda *_: next(told))
         policy = WhamFitted(moments=2004)
         self.same_as_discounted(policy, four(), CORES)
         assert "it would lose if the load were higher" in policy.notes(four(), CORES)[0]

@@ -13,6 +13,7 @@ from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base.paired_trial import Trial
 from malleable.policies.improvement import plan as planning
 from malleable.policies.rules.improved_job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.policies.rules.improved_rule import improved_rule
@@ -274,7 +275,7 @@ class TestStayingWithWham:
             }
         ).at(8, 0.7)
         assert planning._made(made, 8.0).gain > 0.0
-        monkeypatch.setattr(planning, "tried", lambda *_: planning.Gain(-0.01, 0.001))
+        monkeypatch.setattr(planning, "blind_trial", lambda *_: Trial(0.01, 0.001))
         assert "a gain of -1.00%" in planning._made(made, 8.0).note
 
 

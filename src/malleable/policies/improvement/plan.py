@@ -8,8 +8,8 @@ means. Uniform numbers come from one seed, so that a workload has one plan.
 
 The check is made on paths of the same uniform numbers: the improved policy must be cheaper than WHAM beyond
 twice the standard error, else the plan is to stay with WHAM, with a note that says why. Where arrivals are
-not Poisson or sizes not exponential, it must stand a second check on jobs of the workload's own laws
-(`trial`).
+not Poisson or sizes not exponential, it must stand a second check on jobs of the workload's own laws, whose
+sizes are unknown: WHAM may learn from the work done so far what is left of a job.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from malleable.engine.kernels.count_kernel import Visits, follow
 from malleable.errors import MalleableError
 from malleable.model import checked_cores
 from malleable.policies.base.memoization import memoized
+from malleable.policies.base.paired_trial import blind_trial, relative
 from malleable.policies.improvement.programs import job_program, shares_in_time
 from malleable.policies.improvement.quadratic_fit import Chain, Fit, bellman, fitted
-from malleable.policies.improvement.trial import Gain, gain_of, tried
 from malleable.policies.rules.blind_wham import blind_wham
 from malleable.policies.rules.improved_rule import improved_rule
 from malleable.policies.rules.value_table import Value, value_table
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import Workload
 
-EVENTS, SEED = 100_000, 13
-"""Jumps of a path that is fitted, and the seed of its uniform numbers."""
+EVENTS, SEED, TRIAL_SEED = 100_000, 13, 1301
+"""Jumps of a path that is fitted, the seed of its uniform numbers, and that of a trial on jobs."""
 WARM_UP = 0.05
 """Share of a path that is left out at its start, at the jobs of the relaxed problem."""
 RELAXATIONS = 100.0
@@ -99,14 +99,14 @@ def _made(workload: Workload, cores: float) -> Plan:
         fit = step.fit
     if best is wham:
         return _stay(reason or "a trial found no gain")
-    gain = gain_of(wham.costs, best.costs)
-    if _is_sure(gain) and not _as_fitted(workload, cores):
-        gain = tried(
-            workload, cores, Wham().job_program(workload, cores), job_program(workload, cores, found)
-        )
-    if not _is_sure(gain):
-        return _stay(f"a trial found a gain of {gain.mean:.2%} ± {gain.error:.2%}, which is not beyond doubt")
-    return Plan(found, *gain, "")
+    trial = relative(best.costs, wham.costs)
+    if trial.gains(SURE, LEAST) and not _as_fitted(workload, cores):
+        programs = job_program(workload, cores, found), Wham().job_program(workload, cores)
+        trial = blind_trial(workload, cores, *programs, TRIAL_SEED)
+    gain = -trial.difference
+    if not trial.gains(SURE, LEAST):
+        return _stay(f"a trial found a gain of {gain:.2%} ± {trial.error:.2%}, which is not beyond doubt")
+    return Plan(found, gain, trial.error, "")
 
 
 _kept = memoized(_made)
@@ -162,10 +162,6 @@ def _measured(chain: Chain, rule: Callable[..., None], table: FloatArray, start:
     states = bellman(chain, path, fit.value)[: BATCHES * length].reshape(BATCHES, length)
     times = path.times[: BATCHES * length].reshape(BATCHES, length)
     return _Measured(fit, (states * times).sum(axis=1) / times.sum(axis=1))
-
-
-def _is_sure(gain: Gain) -> bool:
-    return gain.mean > max(SURE * gain.error, LEAST)
 
 
 def _as_fitted(workload: Workload, cores: float) -> bool:
