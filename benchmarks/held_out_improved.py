@@ -1,6 +1,6 @@
 """`wham-improved` against WHAM, both blind to sizes, on random workloads that its design never saw.
 
-    python -m benchmarks.held_out_improved [--first SEED] [--workloads N] [--jobs M] [--wrong low] [--out FILE]
+    python -m benchmarks.held_out_improved [--first SEED] [--workloads N] [--jobs M] [--wrong low|high]
 
 Two to six classes with any speedups, exponential, hyperexponential or lognormal sizes, unequal costs and
 sizes, on 3 to 64 cores at loads from 0.3 to 0.95. Both policies serve the same jobs. Where the policy stays

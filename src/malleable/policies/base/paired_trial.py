@@ -23,6 +23,8 @@ FEWEST = 4
 """Batches at least, with little effort."""
 CLEAR = 3.0
 """Standard errors by which a gain or a loss ends a trial in stages early."""
+HEADROOM, HEAVY, TOLERATED = 1.25, 0.95, 0.005
+"""The load may be higher than told by this factor, up to a heavy one, and no more may then be lost."""
 BLIND_BATCH, BLIND_BATCHES, WARM_UP = 1_872, 32, 3
 """Jobs in a batch of a trial with unknown sizes, its batches, and those left out, as it starts empty."""
 
@@ -36,6 +38,19 @@ class Trial(NamedTuple):
     def gains(self, errors: float, least: float = 0.0) -> bool:
         """Whether the first rule costs less, by so many standard errors and at least by this share."""
         return -self.difference > max(errors * self.error, least)
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether the first rule may cost more than can be tolerated."""
+        return self.difference + self.error > TOLERATED
+
+
+def at_higher_load(workload: Workload, cores: float, headroom: float = HEADROOM) -> Workload | None:
+    """The workload at a load that is higher by a factor, up to a heavy one; None if it is there already."""
+    load = workload.load(cores)
+    if headroom <= 1.0 or load >= HEAVY:
+        return None
+    return workload.at(cores, min(headroom * load, HEAVY))
 
 
 def relative(costs: FloatArray, base: FloatArray) -> Trial:
