@@ -25,7 +25,14 @@ from malleable.engine.kernels.count_kernel import Visits, follow
 from malleable.errors import MalleableError
 from malleable.model import checked_cores
 from malleable.policies.base.memoization import memoized
-from malleable.policies.base.paired_trial import BLIND_BATCH, Trial, at_higher_load, blind_trial, relative
+from malleable.policies.base.paired_trial import (
+    BLIND_BATCH,
+    HEADROOM,
+    Trial,
+    at_higher_load,
+    blind_trial,
+    relative,
+)
 from malleable.policies.improvement.programs import job_program, shares_in_time
 from malleable.policies.improvement.quadratic_fit import Chain, Fit, bellman, fitted
 from malleable.policies.rules.blind_wham import blind_wham
@@ -72,12 +79,12 @@ class _Measured(NamedTuple):
     costs: FloatArray
 
 
-def plan(workload: Workload, cores: float) -> Plan:
-    """The plan, made once for each workload and number of cores."""
-    return _kept(workload, checked_cores(cores))
+def plan(workload: Workload, cores: float, headroom: float = HEADROOM) -> Plan:
+    """The plan, made once for each workload and number of cores; `headroom` is that of `at_higher_load`."""
+    return _kept(workload, checked_cores(cores), headroom)
 
 
-def _made(workload: Workload, cores: float) -> Plan:
+def _made(workload: Workload, cores: float, headroom: float = HEADROOM) -> Plan:
     reason = _hopeless(workload, cores)
     if reason:
         return _stay(reason)
@@ -101,10 +108,10 @@ def _made(workload: Workload, cores: float) -> Plan:
         fit = step.fit
     if best is wham:
         return _stay(reason or "a trial found no gain")
-    return _checked(workload, cores, found, relative(best.costs, wham.costs))
+    return _checked(workload, cores, found, relative(best.costs, wham.costs), headroom)
 
 
-def _checked(workload: Workload, cores: float, value: Value, trial: Trial) -> Plan:
+def _checked(workload: Workload, cores: float, value: Value, trial: Trial, headroom: float) -> Plan:
     """The plan if it stands the checks: a trial on counts, and where these do not say it all, two on jobs."""
     fitted_for = _as_fitted(workload, cores)
     if trial.gains(SURE, LEAST) and not fitted_for:
@@ -112,7 +119,7 @@ def _checked(workload: Workload, cores: float, value: Value, trial: Trial) -> Pl
     gain = -trial.difference
     if not trial.gains(SURE, LEAST):
         return _stay(f"a trial found a gain of {gain:.2%} ± {trial.error:.2%}, which is not beyond doubt")
-    higher = None if fitted_for else at_higher_load(workload, cores)
+    higher = None if fitted_for else at_higher_load(workload, cores, headroom)
     if higher is not None and _tried(higher, cores, value, BLIND_BATCH // 2).may_lose:
         return _stay("it would lose if the load were higher than told")
     return Plan(value, gain, trial.error, "")

@@ -23,7 +23,7 @@ LIMITS = {"paper": 0.25, "weights": 0.7}
 """Systems that are followed to many cores, with their loads."""
 BUSY = {"blind": (("weights", 8), ("four", 12), ("paper", 16)), "sized": (("weights", 8), ("four", 12))}
 """Systems on which the load is raised, by pair."""
-LOADS = {"quick": (0.98,), "normal": (0.5, 0.7, 0.9, 0.98), "full": (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)}
+LOADS = {"quick": (0.98,), "normal": (0.5, 0.9, 0.98), "full": (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)}
 SEED = 15
 
 
@@ -40,7 +40,7 @@ def cells(effort: Effort) -> list[Cell]:
             made.append(Cell(f"held-out-{pair}-{seed}", on_held_out, run, 3.0 if pair == "sized" else 2.0))
     made += [_named("at ease", "limit", *where, limit_jobs(effort)) for where in limit_settings(effort)]
     made += [_named(pair, "load", *where, busy_jobs(effort)) for pair, where in load_settings(effort)]
-    made += [_named("trusting", "study", *where, 2 * busy_jobs(effort)) for where in study_settings(effort)]
+    made += [_named("trusting", "study", *where, busy_jobs(effort)) for where in study_settings(effort)]
     return made
 
 

@@ -20,13 +20,17 @@ from malleable.statistics.intervals import Estimate
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SHORT = {"weights": "weights", "sizes": "sizes", "two": "paper 1, 2", "four": "four"}
+SHORT = {"weights": "weights", "sizes": "sizes", "two": "paper", "four": "four"}
 """Names of systems that fit below an axis."""
+COLOURS = {"weights": 0, "four": 1, "paper": 2}
+"""Of systems that are drawn as curves."""
 
 
 def gaps_figure(points: list[Point]) -> Figure:
     """Gaps to the optimum, setting by setting."""
-    names = tuple(f"{SHORT[name]} {cores}, {load:g}" for name, cores, load in (p.where for p in points))
+    names = tuple(
+        f"{SHORT[name]}: {cores} cores, {load:g}" for name, cores, load in (p.where for p in points)
+    )
     x = tuple(map(float, range(len(points))))
     series = tuple(
         Series(title, x, tuple(p.gap(policy) for p in points), style="points", colour=colour)
@@ -104,8 +108,8 @@ def held_out_figure(gains: Mapping[str, list[Gain]]) -> Figure:
 def limits_figure(limits: Sequence[Point], loads: Mapping[str, list[Point]]) -> Figure:
     """Cost over V* by n, and what is gained by load."""
     series = []
-    for colour, name in enumerate(dict.fromkeys(p.where[0] for p in limits)):
-        mine = [p for p in limits if p.where[0] == name]
+    for name in dict.fromkeys(p.where[0] for p in limits):
+        mine, colour = [p for p in limits if p.where[0] == name], COLOURS[name]
         x = tuple(float(p.where[1]) for p in mine)
         for policy, style in ((WHAM, "dashed"), (IMPROVED, "both")):
             y = tuple(p.value["results"][policy]["gap"] for p in mine)
@@ -127,9 +131,9 @@ def limits_figure(limits: Sequence[Point], loads: Mapping[str, list[Point]]) -> 
 
 def _over_loads(pair: str, points: list[Point]) -> tuple[Series, ...]:
     series = []
-    for colour, name in enumerate(dict.fromkeys(p.where[0] for p in points)):
+    for name in dict.fromkeys(p.where[0] for p in points):
         mine = [p for p in points if p.where[0] == name]
         gains = [paired(pair, p.place, p.value).percent for p in mine]
         title = f"{WORKLOADS[name][0]}, n = {mine[0].where[1]}"
-        series.append(Series.of(title, [p.where[2] for p in mine], gains, "both", colour))
+        series.append(Series.of(title, [p.where[2] for p in mine], gains, "both", COLOURS[name]))
     return tuple(series)
