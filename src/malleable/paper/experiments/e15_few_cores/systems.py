@@ -53,9 +53,8 @@ BLIND_STUDY = {
     ("weights", 16, 0.9): Known(7.97, 0.26),
     ("sizes", 16, 0.25): Known(4.54, 0.10),
     ("sizes", 8, 0.5): Known(5.65, 0.15),
-    ("four", 12, 0.5): Known(0.94, 0.01),
 }
-"""Sizes unknown. Its `paper-like` system is not described well enough to be repeated."""
+"""Sizes unknown. Its `paper-like` system and its four classes are not described well enough to repeat."""
 LAST_DIGIT = 0.01
 DIGITS = {("weights", 8, 0.7): 0.1, ("weights", 8, 0.8): 0.1}
 """A unit of the last digit of WHAM's gaps in the study, in points: in general, and with one decimal."""

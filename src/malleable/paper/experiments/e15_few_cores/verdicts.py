@@ -32,8 +32,8 @@ SAME_TERM = {"quick": 0.1, "normal": 0.02, "full": 0.01}
 """How far exact terms, extrapolated from systems of an effort's size, may be from the 1/n coefficients."""
 NEAR = 0.02
 """How far from V* the cost on the most cores may be, in normal runs; it falls as 1/n."""
-SHARE = 0.6
-"""Of the gains of the study that must be reached for sure with sizes known."""
+SHARE, UP_TO = 0.8, 0.7
+"""Of the gains of the study that must be reached for sure with sizes known, and up to which load."""
 
 
 def near_optimal(points: list[Point]) -> Verdict:
@@ -114,8 +114,11 @@ def stays_stable(points: list[Point]) -> Verdict:
 
 
 def gains_of_the_study(gains: dict[Where, Gain]) -> Verdict:
-    """With sizes known: a gain for sure, of at least a share of the study's."""
-    statement = f"With sizes known the gains of the study are reached to {SHARE:.0%} at least"
+    """With sizes known: a gain for sure, of at least a share of the study's, but for high loads."""
+    statement = (
+        f"With sizes known the gains of the study up to ρ = {UP_TO} are reached to {SHARE:.0%} at least"
+    )
+    gains = {where: one for where, one in gains.items() if where[2] <= UP_TO}
     if not gains:
         return Verdict(statement, None, "not simulated at this effort")
     known = together(list(gains.values()))
