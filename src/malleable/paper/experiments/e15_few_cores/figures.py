@@ -124,8 +124,8 @@ def limits_figure(limits: Sequence[Point], loads: Mapping[str, list[Point]]) -> 
         "few-cores-limits",
         "Many cores, and high loads",
         "First: by which share the cost exceeds the lower bound, over the number of cores. WHAM knows sizes "
-        "here, and makes use of them when jobs outnumber cores; wham-improved is WHAM on the paper's workload "
-        "and on many cores. Then: what is gained over the load (95 %).",
+        "here, and makes use of them when jobs outnumber cores; wham-improved is WHAM on the paper's "
+        "workload and on many cores. Then: what is gained over the load (95 %).",
         tuple(panels),
     )
 
