@@ -115,9 +115,7 @@ def stays_stable(points: list[Point]) -> Verdict:
 
 def gains_of_the_study(gains: dict[Where, Gain]) -> Verdict:
     """With sizes known: a gain for sure, of at least a share of the study's, but for high loads."""
-    statement = (
-        f"With sizes known the gains of the study up to ρ = {UP_TO} are reached to {SHARE:.0%}"
-    )
+    statement = f"With sizes known the gains of the study up to ρ = {UP_TO} are reached to {SHARE:.0%}"
     gains = {where: one for where, one in gains.items() if where[2] <= UP_TO}
     if not gains:
         return Verdict(statement, None, "not simulated at this effort")
