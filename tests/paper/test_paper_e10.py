@@ -11,9 +11,10 @@ from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.paper.contracts import EFFORTS, NORMAL, QUICK
 from malleable.paper.experiments import e10_optimality_gap
-from malleable.paper.experiments.e10_optimality_gap import optimality
 from malleable.paper.experiments.e10_optimality_gap.cells import WORKLOADS
+from malleable.paper.experiments.shared.exact_gaps import gaps
 from malleable.paper.experiments.shared.exponential_sizes import exponential
+from malleable.paper.experiments.shared.named_workloads import short_and_long
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from malleable.theory.relaxed import bound
@@ -83,7 +84,7 @@ def test_workloads_are_what_they_say():
     assert three.mean_sizes == pytest.approx([1 / 5, 5 / 9, 1 / 3])
     assert {c.size.kind for c in three.classes} == {"exponential"}
     assert three.holding_costs.tolist() == [1.0, 2.0, 1.0]
-    pair = Workload.from_dict(optimality.short_and_long())
+    pair = Workload.from_dict(short_and_long())
     assert pair.loads[0] == pytest.approx(pair.loads[1])
     assert len(Workload.from_dict(exponential("class-1", "class-2")).classes) == 2
 
@@ -91,7 +92,7 @@ def test_workloads_are_what_they_say():
 def test_whole_cores_are_compared_with_whole_cores():
     """Where whole cores are asked for, their optimum is dearer than the other, and WHAM's dearer still."""
     document = WORKLOADS["two"][1]
-    value = optimality.gaps(document, 4, 0.5, policies=["wham"], whole=["wham-integer"], max_states=5000)
+    value = gaps(document, 4, 0.5, policies=["wham"], whole=["wham-integer"], max_states=5000)
     whole = value["whole"]
     assert value["real"]["optimum"] < whole["optimum"] < whole["policies"]["wham-integer"]["cost"]
     assert whole["policies"]["wham-integer"]["cost"] == pytest.approx(

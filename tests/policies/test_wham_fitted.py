@@ -13,13 +13,14 @@ from malleable.contracts import Distribution, Policy
 from malleable.engine.rule_interface import JobProgram
 from malleable.engine.speedup_table import encode
 from malleable.model import Workload
-from malleable.paper.experiments.e10_optimality_gap.optimality import short_and_long
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
+from malleable.paper.experiments.e15_few_cores.systems import WORKLOADS as SYSTEMS
+from malleable.paper.experiments.shared.named_workloads import short_and_long
 from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base.paired_trial import Trial
 from malleable.policies.rules.fitted_rule import fitted_rule
 from malleable.policies.rules.value_features import value_numbers
 from malleable.policies.size_aware import improvement as improving
-from malleable.policies.size_aware.paired_trial import Trial
 from malleable.policies.size_aware.size_moments import features, size_moments, slopes
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import SteppedBackWarning, WhamFitted
@@ -179,7 +180,7 @@ class TestSteppingBack:
 
     def test_a_trial_without_gain(self, monkeypatch):
         """A trial that shows no gain makes it step back without a warning, and results have a note."""
-        monkeypatch.setattr(improving, "paired_trial", lambda *_: Trial(0.01, 0.001))
+        monkeypatch.setattr(improving, "trial_in_stages", lambda *_: Trial(0.01, 0.001))
         policy = WhamFitted(moments=2001)
         self.same_as_discounted(policy, four(), CORES)
         result = malleable.simulate(four(), CORES, policy, jobs=2000)
@@ -190,7 +191,7 @@ class TestSteppingBack:
     def test_a_loss_at_a_higher_load(self, monkeypatch):
         """A trial at a higher load than told that shows a loss makes it step back, too."""
         told = iter([Trial(-0.01, 0.001), Trial(0.03, 0.001)])
-        monkeypatch.setattr(improving, "paired_trial", lambda *_: next(told))
+        monkeypatch.setattr(improving, "trial_in_stages", lambda *_: next(told))
         policy = WhamFitted(moments=2004)
         self.same_as_discounted(policy, four(), CORES)
         assert "it would lose if the load were higher" in policy.notes(four(), CORES)[0]
@@ -257,23 +258,32 @@ def test_it_gains_where_short_jobs_meet_long_ones():
     assert relative(workload, 8, 40_000)[1] < -0.01
 
 
+CLOSE = 0.001
+"""A tenth of a point, by which a gain may fall short of the study's at loads up to .7."""
 ROWS = [
-    *(("four", 12, 0.5, -0.0050), ("four", 12, 0.7, -0.0061), ("four", 12, 0.8, -0.0062)),
-    *(("hyper", 12, 0.5, -0.0075), ("hyper", 12, 0.7, -0.0121), ("hyper", 12, 0.8, -0.0114)),
-    ("short and long", 8, 0.5, -0.0317),
+    ("four", 12, 0.5, -0.0050, CLOSE),
+    ("four", 12, 0.7, -0.0061, CLOSE),
+    ("four", 12, 0.8, -0.0062, 0.002),
+    ("hyper", 12, 0.5, -0.0075, CLOSE),
+    ("hyper", 12, 0.7, -0.0121, CLOSE),
+    ("hyper", 12, 0.8, -0.0114, 0.0045),
+    ("weights", 8, 0.7, -0.0163, CLOSE),
+    ("sizes", 8, 0.5, -0.0317, CLOSE),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "cores", "load", "expected"), ROWS)
-def test_the_gains_of_the_study(name, cores, load, expected):
-    """A gain beyond doubt, and at least six tenths of what the study behind the policy found."""
-    document = short_and_long(ratio=20.0) if name == "short and long" else WORKLOADS[name]
-    low, high = relative(
-        Workload.from_dict(document).at(cores, load), cores, 400_000, "wham-fitted:headroom=1"
-    )
+@pytest.mark.parametrize(("name", "cores", "load", "expected", "short"), ROWS)
+def test_the_gains_of_the_study(name, cores, load, expected, short):
+    """A gain beyond doubt: up to load .7 the study's within .1 point, or more; at .8 .2 and .45 points less.
+
+    On 10⁶ jobs, with 95 % intervals: −.45 ± .01, −.58 ± .02, −.52 ± .04; −.76 ± .04, −1.13 ± .05, −.82 ± .07;
+    −1.60 ± .03; −3.24 ± .11 %.
+    """
+    workload = Workload.from_dict(SYSTEMS[name][1]).at(cores, load)
+    low, high = relative(workload, cores, 400_000, "wham-fitted:headroom=1")
     assert high < 0.0
-    assert low <= 0.6 * expected
+    assert 0.5 * (low + high) <= expected + short
 
 
 def test_the_table_ends_with_the_numbers_of_the_fit():

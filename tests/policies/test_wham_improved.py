@@ -13,6 +13,7 @@ from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base.paired_trial import Trial
 from malleable.policies.improvement import plan as planning
 from malleable.policies.rules.improved_job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.policies.rules.improved_rule import improved_rule
@@ -272,10 +273,32 @@ class TestStayingWithWham:
                 "name": "fixed",
                 "classes": [{**r, "size": {"kind": "deterministic", "value": 1.0}} for r in rows],
             }
-        ).at(8, 0.7)
+        ).at(8, 0.6)
         assert planning._made(made, 8.0).gain > 0.0
-        monkeypatch.setattr(planning, "tried", lambda *_: planning.Gain(-0.01, 0.001))
+        monkeypatch.setattr(planning, "blind_trial", lambda *_: Trial(0.01, 0.001))
         assert "a gain of -1.00%" in planning._made(made, 8.0).note
+
+    def test_a_load_on_which_it_would_lose(self, monkeypatch):
+        """Where sizes are not exponential and a load 25 % higher brings a loss, it stays with WHAM."""
+        tried = []
+
+        def trial(workload, cores, *_):
+            tried.append(workload.load(cores))
+            return Trial(-0.02 if len(tried) == 1 else 0.004, 0.002)
+
+        monkeypatch.setattr(planning, "blind_trial", trial)
+        value = planning.plan(WEIGHTS.at(8, 0.7), 8).value
+        rows = [
+            {**r, "size": {"kind": "lognormal", "mean": 1.0, "sigma": 1.0}}
+            for r in WEIGHTS.to_dict()["classes"]
+        ]
+        made = Workload.from_dict({"name": "lognormal", "classes": rows}).at(8, 0.7)
+        found = planning._checked(made, 8.0, value, Trial(-0.1, 0.001), 1.25)
+        assert "higher than told" in found.note
+        assert tried == pytest.approx([0.7, 0.875])
+        assert not planning._checked(WEIGHTS.at(8, 0.7), 8.0, value, Trial(-0.1, 0.001), 1.25).note
+        tried.clear()
+        assert not planning._checked(made, 8.0, value, Trial(-0.1, 0.001), 1.0).note
 
 
 def test_one_plan():

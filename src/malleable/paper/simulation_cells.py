@@ -110,6 +110,7 @@ def compared(
     seed: int = 1,
     widths: bool = False,
     allow_unstable: bool = False,
+    sizes: str = "known",
 ) -> dict[str, Any]:
     """Policies on the same jobs: results by policy (as `malleable simulate --json`), and differences.
 
@@ -119,8 +120,9 @@ def compared(
     made = described(workload, cores, load)
     while True:
         found = compare(
-            made, cores, list(policies), jobs=jobs, seed=seed, widths=widths, allow_unstable=allow_unstable,
-            engine=os.environ.get(ENGINE_VARIABLE, DEFAULT_ENGINE), executor=Inline(),
+            made, cores, list(policies), jobs=jobs, seed=seed, widths=widths, sizes=sizes,
+            allow_unstable=allow_unstable, engine=os.environ.get(ENGINE_VARIABLE, DEFAULT_ENGINE),
+            executor=Inline(),
         )  # fmt: skip
         worst = max(result.cost.relative_half_width for result in found.results)
         if precision is None or most_jobs is None or worst <= precision or jobs >= most_jobs:

@@ -30,12 +30,13 @@ from malleable.catalog.spec import Count, OpenFraction
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base.job_rule import Decision, JobRule
 from malleable.policies.base.memoization import memoized
+from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.rules.discounted_demand import discounted_table
 from malleable.policies.rules.discounted_job_rule import discounted_rule
 from malleable.policies.rules.fitted_rule import fitted_integer_rule, fitted_rule
 from malleable.policies.rules.market_groups import market_jobs_table
 from malleable.policies.rules.value_features import DISCOUNTED_NUMBERS
-from malleable.policies.size_aware.improvement import HEADROOM, Improvement, improvement
+from malleable.policies.size_aware.improvement import Improvement, improvement
 from malleable.policies.wham_discounted import Outlook, WhamDiscounted
 from malleable.theory.market import GreedyBuyers
 

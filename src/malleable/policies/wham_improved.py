@@ -8,17 +8,21 @@ within 0.1 % of the optimum nearly everywhere; see "Better than WHAM on few core
 
 The fit assumes Poisson arrivals and exponential sizes of the given means; the policy runs on any. It is made
 once for each workload and number of cores, and where a check sees no gain beyond doubt, the policy is WHAM.
+Where sizes are not exponential it is WHAM, too, if it would lose at a load higher by the factor `headroom`; 1
+trusts the load, and gains more where it is high.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+from annotated_types import Ge
 
 from malleable.contracts import Allocation, Policy
 from malleable.model import checked_cores
+from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.greedy import Greedy
 from malleable.policies.improvement.plan import Plan, plan
 from malleable.policies.improvement.programs import class_program, job_program
@@ -39,6 +43,7 @@ class WhamImproved(Policy):
 
     blocking: ClassVar[bool] = False
     by_price: ClassVar[bool] = False
+    headroom: Annotated[float, Ge(1)] = HEADROOM
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """GREEDY at the weights of this moment, on the whole machine."""
@@ -46,7 +51,7 @@ class WhamImproved(Policy):
 
     def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
         """The same on some cores, with the value function of the whole machine."""
-        found = plan(jobs.workload, machine)
+        found = self.plan(jobs.workload, machine)
         if found.value is None:
             return Wham().allocate_part(jobs, cores, machine, integer=integer)
         if len(jobs) == 0:
@@ -59,11 +64,11 @@ class WhamImproved(Policy):
         return Greedy(weight="c").allocate_part(weighed, cores, machine, integer=integer)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-        value = plan(workload, cores).value
+        value = self.plan(workload, cores).value
         return Wham().program(workload, cores) if value is None else class_program(workload, cores, value)
 
     def job_program(self, workload: Workload, cores: float) -> JobProgram:
-        value = plan(workload, cores).value
+        value = self.plan(workload, cores).value
         return Wham().job_program(workload, cores) if value is None else job_program(workload, cores, value)
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
@@ -71,7 +76,7 @@ class WhamImproved(Policy):
         return Wham().buyers(workload)
 
     def in_effect(self, workload: Workload, cores: float) -> Policy:
-        return Wham() if plan(workload, cores).value is None else self
+        return Wham() if self.plan(workload, cores).value is None else self
 
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
         note = self.plan(workload, cores).note
@@ -79,7 +84,7 @@ class WhamImproved(Policy):
 
     def plan(self, workload: Workload, cores: float) -> Plan:
         """What was fitted, and what the check found."""
-        return plan(workload, cores)
+        return plan(workload, cores, self.headroom)
 
 
 def _weights(counts: FloatArray, cores: float, table: FloatArray) -> FloatArray:

@@ -101,9 +101,7 @@ def drift(chain: Chain, visits: Visits, *, crowded: bool) -> FloatArray:
     plain = _drift_of_scaled(chain, visits, ones, ones, ones)
     if not crowded:
         return plain
-    jobs = visits.counts.sum(axis=1)
-    here, more, less = (chain.cores / np.maximum(jobs + step, chain.cores) for step in (0.0, 1.0, -1.0))
-    return np.hstack([plain, _drift_of_scaled(chain, visits, here, more, less) - plain])
+    return np.hstack([plain, _drift_of_scaled(chain, visits, *_crowd_scales(chain, visits)) - plain])
 
 
 def _drift_of_scaled(
@@ -145,12 +143,35 @@ def bellman(chain: Chain, visits: Visits, value: Value) -> FloatArray:
     Under a value function that is nearly right it hardly varies, so a short path tells the cost to many
     digits.
     """
-    m = len(chain.arrival_rates)
-    columns = drift(chain, visits, crowded=True)
-    second = _packed(value.crowded_linear, value.crowded_quadratic, m)
-    first = _packed(value.linear, value.quadratic, m) + second
-    return np.asarray(visits.counts @ chain.holding_costs + columns @ np.concatenate([first, second]))
+    plain = _drift_of_form(chain, visits, value.linear, value.quadratic, 1.0, 1.0, 1.0)
+    scales = _crowd_scales(chain, visits)
+    crowded = _drift_of_form(chain, visits, value.crowded_linear, value.crowded_quadratic, *scales)
+    return np.asarray(visits.counts @ chain.holding_costs + plain + crowded)
 
 
-def _packed(linear: FloatArray, quadratic: FloatArray, m: int) -> FloatArray:
-    return np.concatenate([linear, quadratic[np.triu_indices(m)]])
+def _crowd_scales(chain: Chain, visits: Visits) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """min(1, n/N) in each state, after an arrival and after a departure."""
+    jobs = visits.counts.sum(axis=1)
+    here, more, less = (chain.cores / np.maximum(jobs + step, chain.cores) for step in (0.0, 1.0, -1.0))
+    return here, more, less
+
+
+def _drift_of_form(
+    chain: Chain,
+    visits: Visits,
+    linear: FloatArray,
+    quadratic: FloatArray,
+    here: FloatArray | float,
+    more: FloatArray | float,
+    less: FloatArray | float,
+) -> FloatArray:
+    """The drift of q·tx + ½ t² xᵀPx: `_drift_of_scaled` times the coefficients, without its many columns."""
+    x, up, down = visits.counts, chain.arrival_rates, visits.departures
+    slope, own = x @ quadratic, 0.5 * np.diag(quadratic)
+    arriving, leaving = up.sum(), down.sum(axis=1)
+    once = arriving * (more - here) + leaving * (less - here)
+    twice = arriving * (more**2 - here**2) + leaving * (less**2 - here**2)
+    drift = once * (x @ linear) + 0.5 * twice * (x * slope).sum(axis=1)
+    drift += more * (up @ linear) - less * (down @ linear)
+    drift += more**2 * (slope @ up + own @ up) - less**2 * ((down * slope).sum(axis=1) - down @ own)
+    return np.asarray(drift)

@@ -12,11 +12,11 @@ import numpy as np
 from malleable.engine.kernels.path_kernel import path
 from malleable.engine.rule_interface import JobProgram
 from malleable.engine.speedup_table import encode
+from malleable.policies.base.paired_trial import HEADROOM, at_higher_load, trial_in_stages
 from malleable.policies.rules.discounted_demand import discounted_table
 from malleable.policies.rules.discounted_job_rule import discounted_rule
 from malleable.policies.rules.fitted_rule import fitted_rule
 from malleable.policies.rules.value_features import VALUE_COLUMNS
-from malleable.policies.size_aware.paired_trial import paired_trial
 from malleable.policies.size_aware.size_moments import size_moments
 from malleable.policies.size_aware.value_fit import Class, Fit, fit, unknowns
 from malleable.policies.wham_discounted import outlook
@@ -40,8 +40,8 @@ MOST_CLASSES = 8
 RARE, CROWD = 0.05, 3.0
 """Share of time with more jobs than the rule asks the fit about, if these are more than the cores, and the
 most of these per core."""
-HEADROOM, HEAVY, TOLERATED = 1.25, 0.95, 0.005
-"""The load may be higher than told by this factor, up to a heavy one, and no more may then be lost."""
+ENOUGH = 1.0
+"""Standard errors by which a gain must exceed 0 in the trial."""
 ASTRAY = 0.2
 """How far the fitted cost may be from that of the path."""
 
@@ -102,15 +102,14 @@ def _tried(
     headroom: float,
 ) -> Improvement:
     """Whether it gains at the load that it was fitted to, and does not lose at a higher one."""
-    trial = paired_trial(workload, cores, _improved(base, numbers), base, seeds[0], effort)
-    if not trial.gained:
+    trial = trial_in_stages(workload, cores, _improved(base, numbers), base, seeds[0], effort)
+    if not trial.gains(ENOUGH):
         return Improvement(None, "a short simulation shows no gain", False, *trial)
-    load = workload.load(cores)
-    if headroom > 1.0 and load < HEAVY:
-        higher = workload.at(cores, min(headroom * load, HEAVY))
+    higher = at_higher_load(workload, cores, headroom)
+    if higher is not None:
         told = JobProgram(discounted_rule, discounted_table(higher, cores, *outlook(higher, cores)))
-        test = paired_trial(higher, cores, _improved(told, numbers), told, seeds[1], effort)
-        if test.difference + test.error > TOLERATED:
+        test = trial_in_stages(higher, cores, _improved(told, numbers), told, seeds[1], effort)
+        if test.may_lose:
             return Improvement(None, "it would lose if the load were higher than told", False, *test)
     return Improvement(numbers, "", False, *trial)
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from malleable import catalog
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.e10_optimality_gap.optimality import choices, gaps, short_and_long
+from malleable.paper.experiments.e10_optimality_gap.optimality import choices
+from malleable.paper.experiments.shared.exact_gaps import gaps
 from malleable.paper.experiments.shared.exponential_sizes import exponential
+from malleable.paper.experiments.shared.named_workloads import short_and_long
 from malleable.paper.simulation_cells import compared
 
 WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {

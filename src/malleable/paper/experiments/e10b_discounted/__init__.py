@@ -20,7 +20,6 @@ from malleable.paper.experiments.e10b_discounted.discounting import (
 )
 from malleable.paper.experiments.e10b_discounted.figures import (
     alpha_figure,
-    gains_table,
     grid_figure,
     optimum_table,
 )
@@ -30,13 +29,8 @@ from malleable.paper.experiments.e10b_discounted.readings import (
     over_loads,
     random_gain,
 )
-from malleable.paper.experiments.e10b_discounted.verdicts import (
-    NEGLIGIBLE,
-    better,
-    fades,
-    never_worse,
-    outdone,
-)
+from malleable.paper.experiments.e10b_discounted.verdicts import better, fades, outdone
+from malleable.paper.experiments.shared.paired_gains import NEGLIGIBLE, gains_table, never_worse
 
 if TYPE_CHECKING:
     from malleable.paper.contracts import Values

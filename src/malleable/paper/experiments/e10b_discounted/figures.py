@@ -16,30 +16,14 @@ from malleable.paper.experiments.e10b_discounted.cells import (
     map_loads,
     whittles_of,
 )
-from malleable.paper.experiments.e10b_discounted.readings import (
-    LEVEL,
-    Gain,
-    named_gain,
-)
-from malleable.paper.experiments.shared.curves import high, low
+from malleable.paper.experiments.e10b_discounted.readings import named_gain
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from malleable.paper.contracts import Values
-
-
-def gains_table(name: str, title: str, gains: Iterable[Gain]) -> Table:
-    """One row per setting, with 99 % intervals one by one."""
-    rows = []
-    for one in gains:
-        found = one.at(LEVEL)
-        word = "cheaper" if found.high < 0.0 else "dearer" if found.low > 0.0 else "not told apart"
-        jobs = None if one.result is None else one.result["jobs"]
-        rows.append((one.name, one.of.mean, low(found), high(found), word, jobs))
-    names = ("setting", "relative difference", "low (99 %)", "high (99 %)", "is", "jobs simulated")
-    return Table(name, title, dict(zip(names, zip(*rows, strict=True), strict=True)))
+    from malleable.paper.experiments.shared.paired_gains import Gain
 
 
 def alpha_figure(effort: Effort, values: Values) -> Figure:

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from malleable.paper.contracts import Verdict
-from malleable.paper.experiments.e10b_discounted.readings import (
-    LEVEL,
-    Gain,
-)
+from malleable.paper.experiments.shared.paired_gains import Gain, together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from malleable.statistics.intervals import Estimate
-
-NEGLIGIBLE = 5e-4
-"""A loss too small to notice; runs that are long enough tell any difference from 0."""
-
-
-def together(gains: Sequence[Gain]) -> list[Estimate]:
-    """Intervals that all hold with probability `LEVEL`; the whole line where there is no value."""
-    level = 1.0 - (1.0 - LEVEL) / max(len(gains), 1)
-    return [one.at(level) for one in gains]
-
-
-def never_worse(statement: str, gains: Sequence[Gain]) -> Verdict:
-    """No interval may lie above `NEGLIGIBLE`; a gain without an interval leaves it open."""
-    known = together(gains)
-    pairs = [(e, one) for e, one in zip(known, gains, strict=True) if isfinite(e.half_width)]
-    if not pairs:
-        return Verdict(statement, None, "runs too short for intervals")
-    worse = sum(e.low > NEGLIGIBLE for e, _ in pairs)
-    alone = sum(one.at(LEVEL).low > 0.0 for _, one in pairs)
-    cheaper = sum(one.at(LEVEL).high < 0.0 for _, one in pairs)
-    worst, where = max(pairs, key=lambda pair: pair[0].mean)
-    text = (
-        f"{len(pairs)} comparisons: {worse} significantly dearer all told; one by one at 99 % {alone} dearer "
-        f"at all and {cheaper} cheaper; least favourable {worst.mean:+.2%} ({where.name}), largest upper end "
-        f"{max(e.high for e, _ in pairs):+.2%}"
-    )
-    return Verdict(statement, False if worse else len(pairs) == len(gains) or None, text)
 
 
 def better(statement: str, gains: Sequence[Gain]) -> Verdict:

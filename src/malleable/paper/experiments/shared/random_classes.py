@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
+    from numpy.random import Generator
 
 Range = tuple[float, float]
+
+
+class Setting(NamedTuple):
+    """A workload document (or `paper`) on n cores at load ρ."""
+
+    workload: Any
+    cores: int
+    load: float
+
+
+def between(rng: Generator, low: float, high: float) -> float:
+    """Evenly spread on a logarithmic scale."""
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
 def balanced_hyperexponential(mean: float, share: float) -> dict[str, Any]:
@@ -17,7 +32,7 @@ def balanced_hyperexponential(mean: float, share: float) -> dict[str, Any]:
 
 
 def random_speedup(
-    rng: np.random.Generator, *, exponent: Range, sequential: Range, contention: Range, coherency: Range
+    rng: Generator, *, exponent: Range, sequential: Range, contention: Range, coherency: Range
 ) -> dict[str, Any]:
     """A power law, Amdahl's law or the universal scalability law, with parameters out of these ranges."""
     ranges = {
