@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray, Speedup
 
+TANGENTS = 20
+"""Steps along tangents before a search for a price goes over to safer ones. From the price of a neighbouring
+state a few suffice; from that of a distant one tangents can take hundreds."""
+
 
 def has_closed_forms(speedups: Sequence[Speedup]) -> bool:
     """Whether `quadratic_rule` and `newton_rule` apply: power and Amdahl classes only."""
@@ -92,7 +96,7 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
     own, m = int(table[1]), len(counts)
     u = table[own]
     low, high = -math.inf, math.inf
-    for _ in range(100):
+    for taken in range(100):
         root = math.exp(-0.5 * u)
         excess, slope, corner = -cores, 0.0, -math.inf
         for i in range(m):
@@ -113,7 +117,10 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
                 excess += counts[i] * out[i]
         low, high = (u, high) if excess > 0.0 else (low, u)
         if slope > 0.0:
-            step = _newton_step(excess, slope, cores, u, low, high)
+            # A tangent far to the right points far too low, and the way back is slow.
+            step = max(excess / slope, -1.0)
+            if taken >= TANGENTS:
+                step = _safe_step(step, excess, slope, cores, u, low, high)
             u += step
             if abs(step) <= 1e-14 * max(1.0, abs(u)):
                 break
@@ -126,15 +133,15 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
 
 
 @inlined
-def _newton_step(excess: float, slope: float, cores: float, u: float, low: float, high: float) -> float:
-    """How far to go from the log price u, where demand exceeds the cores by so much and falls so steeply.
+def _safe_step(
+    step: float, excess: float, slope: float, cores: float, u: float, low: float, high: float
+) -> float:
+    """How far to go from the log price u in place of a step along the tangent.
 
-    At `low` demand is too large and at `high` it is not; u is one of them.
+    Demand exceeds the cores by `excess` there; at `low` it is too large, at `high` it is not.
     """
-    # A tangent far to the right points far too low, and the way back is slow.
-    step = max(excess / slope, -1.0)
     if excess > cores and high == math.inf:
-        # Far to the left it points no further than 1 − p; the logarithm of demand is nearly straight there.
+        # Far to the left a tangent points no further than 1 − p; the logarithm of demand is nearly straight.
         step = math.log(1.0 + excess / cores) * (excess + cores) / slope
     if not low <= u + step <= high:
         return 0.5 * (low + high) - u
