@@ -250,10 +250,10 @@ def test_statistics_of_some_warps():
     found = []
     for replications, every in ((64, 2), (64, 1), (32, 1)):
         run = GpuRun(
-            workload, 4, made, jobs=30 * replications, seed=3, replications=replications,
+            workload, 4, made, jobs=10 * replications, seed=3, replications=replications,
             backend=Simulator(), options=Options(every=every),
         )  # fmt: skip
-        run.extend(30 * replications)
+        run.extend(10 * replications)
         found.append(run)
     assert [len(run.cohorts) for run in found] == [2, 1, 1]
     some, every, first = (run.outcome().groups for run in found)
