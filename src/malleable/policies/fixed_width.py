@@ -42,7 +42,8 @@ def fixed_width(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
         width = table[1 + i]
         if shared and width > spare + DUST:
             break
-        if slots[i] >= 1.0:
+        # Slots that fit the whole machine may not fit what is left of it.
+        if slots[i] >= 1.0 and width <= spare + DUST:
             slots[i] -= 1.0
             out[j] = width
             spare -= width

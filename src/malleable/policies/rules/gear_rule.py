@@ -133,7 +133,7 @@ def bracket(
     while wanted(kinds, weights, served, low, table) <= whole + DUST:
         high, low = low, low * 0.25
     for _ in range(SEARCH_STEPS):
-        middle = math.sqrt(low * high) if low > 0.0 else 0.5 * high
+        middle = math.sqrt(low) * math.sqrt(high) if low > 0.0 else 0.5 * high
         if high <= low * (1.0 + CLOSE) or not low < middle < high:
             break
         if wanted(kinds, weights, served, middle, table) <= whole + DUST:
