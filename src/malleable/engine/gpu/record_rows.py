@@ -12,21 +12,19 @@ from malleable.engine.gpu.layout import (
     ARRIVALS,
     CLASS_SUMS,
     DEPARTURES,
-    DURATION,
-    OVERLOAD,
     RESPONSE,
     SAMPLED,
     SLOWDOWN,
-    USED_AREA,
     WORK,
 )
-from malleable.engine.records import Records
+from malleable.engine.gpu.lean_records import lean_records
 from malleable.engine.rule_interface import BINS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.engine.gpu.backends import Backend
+    from malleable.engine.records import Records
 
 
 def group_records(
@@ -38,25 +36,17 @@ def group_records(
     """
     classes = len(mean_sizes)
     made = []
-    for group in range(rows.shape[2]):
-        mine = rows[:, :, group]
-        by_class = mine[:, : CLASS_SUMS * classes].reshape(-1, classes, CLASS_SUMS)
-        machine = mine[:, CLASS_SUMS * classes :]
+    for group, bare in enumerate(lean_records(rows, classes)):
+        by_class = rows[:, : CLASS_SUMS * classes, group].reshape(-1, classes, CLASS_SUMS)
         first = group == 0
         counts = histograms if first else np.zeros((1, classes, 2, BINS))
         response, slowdown, work = _job_sums(by_class, mean_sizes)
         made.append(
-            Records(
-                departures=by_class[:, :, DEPARTURES],
+            replace(
+                bare,
                 response=response,
                 slowdown=slowdown,
-                arrivals=by_class[:, :, ARRIVALS],
                 work=work,
-                area=by_class[:, :, AREA],
-                present=mine[:, -classes:],
-                duration=machine[:, DURATION],
-                used=machine[:, USED_AREA],
-                overload=machine[:, OVERLOAD],
                 segment=np.array(segments, dtype=float) * first,
                 response_histogram=counts[:, :, 0],
                 slowdown_histogram=counts[:, :, 1],
