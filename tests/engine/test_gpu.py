@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from malleable.paper import simulation_cells
 from malleable.simulation.engine_choice import EngineWarning, with_engine
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task
+from support.cuda_simulator import check_cases
 from support.size_laws import EXAMPLES
 
 CASES = Path(__file__).with_name("simulator_cases.py")
@@ -34,16 +33,7 @@ CASES = Path(__file__).with_name("simulator_cases.py")
 
 def test_the_kernels_in_the_simulator():
     """Every case of `simulator_cases.py` passes: job by job as the CPU engine, all disciplines, overload."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)],
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    check_cases(CASES)
 
 
 # --- random numbers --------------------------------------------------------------------------------------

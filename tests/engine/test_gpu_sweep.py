@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +9,14 @@ import pytest
 
 from malleable.contracts import Distribution
 from malleable.engine.gpu.inverse_table import scaled_table, tabulate
+from support.cuda_simulator import check_cases
 
 CASES = Path(__file__).with_name("simulator_sweep_cases.py")
 
 
 def test_sweeps_in_the_simulator():
     """Every case of `simulator_sweep_cases.py` passes: a sweep leaves the sums of the runs one by one."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)],
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert " passed" in done.stdout
+    check_cases(CASES)
 
 
 @pytest.mark.parametrize(
