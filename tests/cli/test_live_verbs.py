@@ -81,6 +81,8 @@ def test_a_second_broker_is_refused(broker):
         (("--port", "99999"), ("port",)),
         (("--keep", "7w"), ("7w", "7d")),
         (("--grace", "short"), ("grace",)),
+        (("--grace", "-1"), ("grace must be at least 0", "-1")),
+        (("--grace", "inf"), ("grace must be at least 0", "inf")),
         (("--paused-at-most", "-1"), ("paused-at-most",)),
     ],
 )

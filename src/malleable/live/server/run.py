@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.catalog.spec import whole_number
+from malleable.errors import ParameterError
 from malleable.live.broker import Broker
 from malleable.live.cpus import CpuSets
 from malleable.live.program_jobs import ProgramJobs
@@ -56,6 +57,12 @@ class Settings:
     """Seconds in which the cores of clients of an earlier broker are kept for them."""
     keep: Keep = KEEP
     """How long what ended programs have left is kept."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.grace < math.inf:
+            raise ParameterError(
+                f"grace must be at least 0 seconds and finite, got {self.grace:g}", "for example --grace 2"
+            )
 
 
 @dataclass(frozen=True)
