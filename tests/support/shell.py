@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,8 @@ PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "_TYPER_FORCE_DISABLE
 COLOURFUL = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LINES")
 FROM_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 """What `make test` leaves to builds that tests start: they would say where they are, and share its tokens."""
+PATIENCE = 60.0
+"""Seconds that a process on a terminal may take; tests wait far less."""
 
 
 class Outcome(NamedTuple):
@@ -87,11 +90,16 @@ def shown_on_terminal(start: Callable[[int], subprocess.Popen]) -> str:
     process = start(theirs)
     os.close(theirs)
     shown = b""
+    limit = threading.Timer(PATIENCE, process.kill)
+    limit.start()
     try:
         while part := os.read(ours, 65536):
             shown += part
     except OSError:  # how Linux says that the other end is closed
         pass
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    try:
+        assert process.wait(timeout=PATIENCE) == 0
+    finally:
+        limit.cancel()
     return shown.decode()
