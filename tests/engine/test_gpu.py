@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import malleable
-from malleable.contracts import Distribution
+from malleable.contracts import Distribution, Policy
 from malleable.engine.gpu import availability
 from malleable.engine.gpu.inverse_table import log_inverse, tabulate
 from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED
@@ -19,12 +19,15 @@ from malleable.engine.gpu.laws import components, encode_laws, variate
 from malleable.engine.gpu.philox import draws, philox
 from malleable.engine.gpu.placement import placement
 from malleable.engine.gpu.run import replications_for
+from malleable.engine.gpu.setting import make_setting
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper import simulation_cells
+from malleable.simulation import program
 from malleable.simulation.engine_choice import EngineWarning, with_engine
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task
+from malleable.theory.fw_cam import plan
 from support.cuda_simulator import check_cases
 from support.size_laws import EXAMPLES
 
@@ -136,6 +139,16 @@ def test_the_number_of_replications():
     assert replications_for(jobs=4096 * 100, least=4096, most=270336) == 96
     assert replications_for(jobs=10**12, least=4096, most=270336) == 270336
     assert replications_for(jobs=10**12, least=4096, most=64) == 64
+
+
+@pytest.mark.parametrize("beta", [0.76, 0.9])
+def test_rooms_follow_the_busiest_pool(beta):
+    """The load that rooms are made for is the machine's, or with pools the utilisation of the fullest."""
+    workload = paper_workload(64, 0.25)
+    fixed = Policy.of(f"fw-cam:beta={beta}")
+    utilisation = max(pool.utilisation for pool in plan(workload, 64, beta).pools)
+    assert make_setting(workload, 64, program(fixed, workload, 64)).load == pytest.approx(utilisation)
+    assert make_setting(workload, 64, program(Policy.of("wham"), workload, 64)).load == pytest.approx(0.25)
 
 
 def test_what_threads_keep_where():

@@ -134,7 +134,7 @@ class Cohort:
     def often_wait(self) -> bool:
         """Whether there are often more jobs than cores, and some of them wait."""
         shared = self.setting.program.discipline == SHARE
-        return not shared and self.setting.workload.load(self.setting.cores) > CROWDED
+        return not shared and self.setting.load > CROWDED
 
     @property
     def placed(self) -> Placement:

@@ -92,7 +92,7 @@ class GpuRun:
         copies = min(COPIES, -(-self.replications // WARP)) if self.options.statistics else 1
         self._common = common_arrays(self.setting, self.backend, int(key or 0) & KEY_BITS, copies)
         self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))
-        self.cohorts = self._first_cohorts(_queue_room(workload.load(cores)))
+        self.cohorts = self._first_cohorts(_queue_room(self.setting.load))
         self._rows: list[Any] = []
         self._segment_of: list[int] = []
         self._segments: list[Any] = []

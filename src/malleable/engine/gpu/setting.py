@@ -58,6 +58,14 @@ class Setting:
         return len(self.workload.classes)
 
     @property
+    def load(self) -> float:
+        """Of the machine, or of its busiest pool: how long queues get follows from it."""
+        if self.program.discipline != POOLS:
+            return float(self.workload.load(self.cores))
+        speeds = self.fixed[self.classes : 2 * self.classes]
+        return float(np.max(np.asarray(self.workload.loads) / (np.asarray(self.program.slots) * speeds)))
+
+    @property
     def room(self) -> int:
         """Jobs of a class that may be served at a time, nearly always."""
         most = float(np.max(self.expected + 10.0 * np.sqrt(self.expected) + 12.0))
@@ -67,7 +75,7 @@ class Setting:
             most = min(most, self.cores)
         else:
             # Nobody waits, so as many are served as are there: beyond n that is geometric in the load.
-            load = min(max(self.workload.load(self.cores), 0.01), 0.99)
+            load = min(max(self.load, 0.01), 0.99)
             most = max(most, -RARE / math.log(load))
         return rounded_up(int(most) + 1)
 

@@ -138,7 +138,7 @@ def packs(items: Sequence[Item], most_bytes: int = MOST_BYTES) -> Iterator[list[
 def _item(position: int, asked: Asked) -> Item:
     """A setting with the rooms and the table that it nearly always needs."""
     setting = make_setting(asked.workload, asked.cores, asked.program, rows=1)
-    load = min(max(asked.workload.load(asked.cores), 0.0), 0.99)
+    load = min(max(setting.load, 0.0), 0.99)
     spread = min(max(0.5 * (1.0 + one.size.scv) for one in asked.workload.classes), MOST_SPREAD)
     likely = LIKELY_QUEUE * max(spread, 1.0) / (1.0 - load)
     queue_room = 1 << int(np.ceil(np.log2(max(likely, 16.0))))
