@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields
 
 import pytest
 
@@ -58,3 +59,12 @@ def test_errors_speak_of_a_class():
     """A mistake in a workload file is said of a class, which is what the file calls it."""
     with pytest.raises(ParameterError, match="a class has no key 'speeedup'"):
         JobClass.from_parameters({"name": "a", "speeedup": AMDAHL})
+
+
+def test_a_class_is_limited_by_the_keys_of_its_type():
+    """What a class and its type have in common has the same kinds of values and the same defaults."""
+    ours, theirs = ({field.name: field for field in fields(kind)} for kind in (JobClass, JobType))
+    shared = ours.keys() & theirs.keys()
+    assert shared == theirs.keys() - {"weight"}
+    for name in shared:
+        assert (ours[name].type, ours[name].default) == (theirs[name].type, theirs[name].default), name
