@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
 
-    from malleable.fitting import Fit, Measured, Measurements, SizeFit
+    from malleable.fitting import Fit, Measured, SizeFit
     from malleable.live.play import Played
     from malleable.paper.contracts import Effort
     from malleable.paper.reproduce import Reproduction
@@ -263,14 +263,7 @@ def fit_speedup(
     """
     from malleable import fitting  # noqa: PLC0415 - ditto
 
-    if source is not None and (times is not None or throughput is not None):
-        raise ParameterError("measurements are given twice", "give a file, times or throughput")
-    if isinstance(source, fitting.Measurements):
-        measured: Measurements = source
-    elif source is not None:
-        measured = fitting.read_measurements(source, row)
-    else:
-        measured = fitting.Measurements.of(times, throughput)
+    measured = fitting.as_measurements(source, times, throughput, row)
     return fitting.fit_speedup(measured, family, seed=seed, replications=replications)
 
 

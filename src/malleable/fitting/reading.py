@@ -15,7 +15,7 @@ import csv
 import re
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from malleable.errors import MeasurementError, ParameterError, did_you_mean
 from malleable.fitting.measurements import Measurements
@@ -32,6 +32,17 @@ NOT_MEASURED = ("", "0")
 
 Line = tuple[int, list[str]]
 Curve = list[tuple[float, float]]
+
+
+def as_measurements(
+    source: Any = None, times: Any = None, throughput: Any = None, row: str | None = None
+) -> Measurements:
+    """Measurements as users have them: read already, in a file or a text, or as numbers."""
+    if source is None:
+        return Measurements.of(times, throughput)
+    if times is not None or throughput is not None:
+        raise ParameterError("measurements are given twice", "give a file, times or throughput")
+    return source if isinstance(source, Measurements) else read_measurements(source, row)
 
 
 def read_measurements(source: str | Path, row: str | None = None) -> Measurements:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.contracts import Policy
+from malleable.engine.enforcement import blame_policy
 from malleable.engine.width_table import allowed_at_most, encode_limits, pause_between
 from malleable.live.admission import protected
 from malleable.live.estimates import remaining_work
@@ -27,6 +28,7 @@ from malleable.live.job_table import (
     MOST,
     OWN_WEIGHT,
     RESTARTS,
+    SIZE,
     TARGET,
     WEIGHT,
     JobTable,
@@ -64,6 +66,15 @@ class Machine:
     cores: int
     most: int
     policy: Policy
+
+    def checked(self, name: str) -> Machine:
+        """The machine, if its policy, which the user calls `name`, can decide about a job of each class."""
+        table = JobTable()
+        for i, cost in enumerate(self.workload.holding_costs.tolist()):
+            table.add(str(i), {CLASS: i, WEIGHT: cost, SIZE: np.nan})
+        with blame_policy(self.policy, name):
+            self.divide(table, table.rows(), 0.0)
+        return self
 
     @cached_property
     def whole(self) -> Workload:

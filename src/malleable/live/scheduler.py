@@ -14,7 +14,7 @@ it works again, and `problem` says what is wrong.
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from math import ceil, floor, inf, nan
+from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from malleable.live.job_table import (
     KEPT,
     OWN_WEIGHT,
     RESTARTS,
-    SIZE,
     STARTED,
     TARGET,
     WEIGHT,
@@ -95,7 +94,7 @@ class Scheduler:
         self._classes = {name: i for i, name in enumerate(self.beliefs.workload.class_names)}
         chosen = Policy.of(policy)
         self._label = label(policy, chosen)
-        self.machine = _checked(Machine(self.beliefs.workload, cores, cores, chosen), self._label)
+        self.machine = Machine(self.beliefs.workload, cores, cores, chosen).checked(self._label)
 
     @property
     def policy_name(self) -> str:
@@ -231,7 +230,7 @@ class Scheduler:
         try:
             chosen = Policy.of(event.policy)
             name = label(event.policy, chosen)
-            self.machine = _checked(replace(self.machine, policy=chosen), name)
+            self.machine = replace(self.machine, policy=chosen).checked(name)
         except MalleableError as error:
             raise _RefusedError(str(error)) from None
         self._label, self._round = name, self._next_round()
@@ -343,13 +342,3 @@ class Scheduler:
             },
             "jobs": {job: asdict(self.ledger.accounts[job]) | known[job] for job in known},
         }
-
-
-def _checked(machine: Machine, name: str) -> Machine:
-    """The machine, if its policy can decide about a job of each class."""
-    table = JobTable()
-    for i, cost in enumerate(machine.workload.holding_costs.tolist()):
-        table.add(str(i), {CLASS: i, WEIGHT: cost, SIZE: nan})
-    with blame_policy(machine.policy, name):
-        machine.divide(table, table.rows(), 0.0)
-    return machine
