@@ -41,9 +41,14 @@ def equal_by_class(counts, cores, table, out):
         out[i] = cores / counts.sum()
 
 
+for share in (equal, by_weight, by_rank):
+    share.sharing = True  # with many jobs, some get a part of a core
+
+
 def trusted(rule):
     """A copy of the rule that says it is ours."""
     copy = type(rule)(rule.__code__, rule.__globals__, rule.__name__)
+    copy.__dict__.update(rule.__dict__)
     copy.__module__ = f"{OWN}.policies.{rule.__name__}"
     return copy
 
