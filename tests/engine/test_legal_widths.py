@@ -127,6 +127,30 @@ def test_more_than_is_free(case, factor):
     assert any(np.allclose(part, right, rtol=0.0, atol=1e-9) for right in rights)
 
 
+@pytest.mark.parametrize(("change", "kept"), [(1e-13, True), (-1e-13, True), (1e-6, False)])
+def test_rounding_is_no_resize(change, kept):
+    """A width that differs from the one held by its last digits is the one held; a real change is made."""
+    types = [JobType("a", {"kind": "power", "exponent": 0.5}, resize={"pause": 0.5})] * 2
+    jobs = np.zeros((2, COLUMNS))
+    jobs[:, CLASS], jobs[:, HELD] = [0, 1], [1.25, 2.5]
+    part = jobs[:, HELD] * (1.0 + change)
+    wishes = part.copy()
+    legalise(jobs, np.arange(2), 2, np.zeros(2), 4.0, encode_limits(types, 4), part)
+    assert np.array_equal(part, jobs[:, HELD] if kept else wishes)
+
+
+def test_rounding_stops_no_job():
+    """Quiet jobs that hold more than there is by rounding, as markets may give out, all keep their cores."""
+    types = [JobType("a", {"kind": "power", "exponent": 0.5}, quiet=1.0)]
+    jobs = np.zeros((2, COLUMNS))
+    jobs[:, HELD] = [1500.0, 500.0 * (1.0 + 1e-11)]
+    pinned = np.zeros(2)
+    movable, free = set_aside(
+        jobs, np.ones(2), 0.5, 2000.0, encode_limits(types, 2000), np.zeros(2, np.int64), pinned
+    )
+    assert (movable, free, pinned.tolist()) == (0, 0.0, [1.0, 1.0])
+
+
 @st.composite
 def running(draw):
     """Jobs that hold cores, some of them quiet, and a number of cores that may have fallen."""

@@ -69,6 +69,38 @@ def test_long_sweep(name, seed):
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        *(("whittle", 28), ("whittle", 61)),  # a width that changes by its last digits
+        *(("wham-discounted", 61), ("equi", 47), ("greedy:weight=c/x", 47)),  # more than n held, by rounding
+        ("whittle", 42),  # two jobs that are done at the same time, but for rounding
+        ("sia:period=0.31", 40),  # jobs that took turns for ever, each pausing for longer than its turn
+    ],
+)
+def test_nothing_hangs_on_rounding(name, seed):
+    """Machines of the long sweep on which last digits once decided who pays for a resize."""
+    got, expected = both(name, seed)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_jobs_that_are_done_pay_no_more():
+    """Jobs that end at the same time, but for rounding, leave together: the last is not resized at its end.
+
+    The third of three equal jobs on three cores makes the first two pause, so that they go on side by side
+    from then on; their sizes differ by less than what times are known to.
+    """
+    document = gen.workload(np.random.default_rng(3), classes=1).to_dict()
+    document["classes"][0].update({"speedup": {"kind": "power", "exponent": 0.5}, "resize": {"pause": 0.5}})
+    workload = Workload.from_dict(document)
+    jobs = Chunk(np.full(3, 7.0), np.zeros(3, np.int64), np.array([1.0, 1.0 + 1e-14, 1.0]))
+    runner = machine(workload, 3, program(Policy.of("equi"), workload, 3), interpreted=True, log=3)
+    runner.feed(jobs, 0, 3, drain=True)
+    assert runner.log[2] == pytest.approx(8.0, rel=1e-12)
+    assert runner.log[0] == pytest.approx(8.5 + 0.5 / np.sqrt(1.5), rel=1e-12)
+    assert runner.log[1] == pytest.approx(runner.log[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(100, 104))
 @pytest.mark.parametrize("name", ["wham", "srpt", "hesrpt", "easy", "equi"])
 def test_sizes_unknown(name, seed):

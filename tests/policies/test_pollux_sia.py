@@ -120,6 +120,31 @@ def test_sia(instance):
     assert sia_cost(speedups, out, jobs.held, jobs.age, delta) == best
 
 
+@pytest.mark.parametrize(
+    ("widths", "choices"),
+    [
+        ("any", {1, 2, 4, 8}),
+        ("whole", {1, 2, 4, 8}),
+        ([3], {3}),
+        ([2, 3, 6], {2, 6}),
+        ({"min": 3, "step": 2}, {3, 7}),
+    ],
+)
+def test_sia_chooses_among_allowed_widths(widths, choices):
+    """Sia takes the narrowest allowed width, the next at least twice as wide, and so on, and no other."""
+    document = PAPER.to_dict()
+    for row in document["classes"]:
+        row["widths"] = widths
+    workload, seen = Workload.from_dict(document), set()
+    for count in range(1, 9):
+        jobs = Jobs.of(workload, np.zeros(count, dtype=int), np.ones(count))
+        for n in range(min(choices), 9):
+            out = Sia(period=1.0).allocate_part(jobs, float(n), 8.0).cores
+            assert out.sum() <= n
+            seen |= set(out.tolist())
+    assert seen - {0.0} == choices
+
+
 @pytest.mark.parametrize("name", ["pollux", "sia"])
 def test_large_instances_go_by_price(name):
     """Many jobs on very many cores take no table, use nearly all cores, and stay within them."""

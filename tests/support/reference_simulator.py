@@ -8,7 +8,9 @@ several servers.
 What machines demand is written down a second time here: rigid and moldable jobs keep their width, restricted
 jobs get the allowed widths nearest to what was proposed (by recursion over all of them), a resize costs a
 pause or work, a job is quiet after it, the number of cores changes, sizes may be unknown. Policies that
-decide in rounds (Pollux, Sia) are asked at multiples of their period only, and when the cores change.
+decide in rounds (Pollux, Sia) are asked at multiples of their period only, and when the cores change. There
+rounding is no resize: a width that differs from the one held by its last digits is that one, cores that are
+lacking by rounding are there, and a job that is done but for rounding leaves before anything else happens.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ import numpy as np
 from malleable.model.jobs import Jobs
 from malleable.policies.base.job_rule import JobRule, job_rows
 from malleable.policies.fw_cam import FwCam
+
+SAME_TIME, SAME_WIDTH = 1e-12, 1e-9
+"""Relative differences that are rounding, on machines that demand things of jobs."""
 
 
 def departures(policy, workload, cores, times, classes, sizes, weights=(), *, changes=(), known=True):
@@ -55,6 +60,7 @@ class Simulator:
         self.types = workload.job_types
         plain = known and not changes and all(one.plain for one in self.types)
         self.program = None if plain else policy.job_program(workload, cores)
+        self.demanding = not all(one.plain for one in self.types)
         self.now, self.round = 0.0, math.inf
         self.jobs = []
         self.left = {}
@@ -77,7 +83,10 @@ class Simulator:
             calm = min((j["calm"] for j in self.jobs if j["calm"] > self.now), default=math.inf)
             calm = math.inf if self.period > 0.0 else calm
             change = self.changes[-1][0] if self.changes else math.inf
-            upcoming = min(arrival, departure, resumption, change, calm, self.round)
+            others = min(arrival, resumption, change, calm, self.round)
+            if departure <= others + self.slack():
+                departure = min(departure, others)
+            upcoming = min(departure, others)
             assert upcoming < math.inf, f"{self.policy} serves none of {len(self.jobs)} jobs"
             for job in self.jobs:
                 job["remaining"] -= self.speed(job) * (upcoming - self.now)
@@ -86,7 +95,8 @@ class Simulator:
             if departure == upcoming:
                 self.jobs.remove(leaver)
                 self.left[leaver["id"]] = upcoming
-                self.changed()
+                if self.next_departure()[0] > self.now + self.slack():
+                    self.changed()
             elif resumption == upcoming:
                 pass
             elif arrival == upcoming:
@@ -101,6 +111,9 @@ class Simulator:
                 self.round += self.period
                 self.ask()
         return np.array([self.left[j] for j in range(total)])
+
+    def slack(self):
+        return SAME_TIME * self.now if self.demanding else -1.0
 
     def next_departure(self):
         soonest, who = math.inf, None
@@ -164,17 +177,18 @@ class Simulator:
             if j["cores"] > 0.0 and (j["type"].shape != "malleable" or j["calm"] > self.now)
         ]
         stopped = []
-        while sum(j["cores"] for j in stay) > self.cores:
+        while sum(j["cores"] for j in stay) > self.cores * (1.0 + SAME_WIDTH):
             stopped.append(stay.pop())
         free = self.cores - sum(j["cores"] for j in stay)
         out = {id(j): (j["cores"] if any(j is s for s in stay) else 0.0) for j in self.jobs}
         movable = [j for j in self.jobs if not any(j is other for other in (*stay, *stopped))]
-        if movable and free >= 1.0:
+        if movable and free >= 1.0 - SAME_WIDTH:
             asked = self.jobs if getattr(self.policy, "sees_all", False) else movable
             proposed = self.propose(asked, self.cores if asked is self.jobs else free)
             wishes = [w for j, w in zip(asked, proposed, strict=True) if any(j is m for m in movable)]
             for job, cores in zip(movable, self.legal(movable, wishes, free), strict=True):
-                out[id(job)] = cores
+                same = self.demanding and abs(cores - job["cores"]) <= SAME_WIDTH * job["cores"]
+                out[id(job)] = job["cores"] if same else cores
         return [out[id(j)] for j in self.jobs]
 
     def propose(self, jobs, cores):

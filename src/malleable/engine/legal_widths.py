@@ -11,6 +11,8 @@
    nothing; else the earliest gets the wider one. Cores that stay free after that go to jobs that wait, the
    earliest first, on their narrowest width, so that rounding never leaves a machine idle. Jobs of
    unrestricted classes keep what was proposed.
+4. A job whose width would change by rounding keeps the width that it has: it would pay for a resize, and
+   with the last digits of a proposal the whole course of a run would hang on the order of a sum.
 
 Plain Python over numbers: compiled into the job kernel, and run by `malleable.allocate`.
 """
@@ -22,13 +24,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, COLUMNS, HELD
+from malleable.engine.rule_interface import CLASS, COLUMNS, HELD, TOLERANCE
 from malleable.engine.width_choice import pack
 from malleable.engine.width_table import (
     COUNT,
     LEAST,
     MALLEABLE,
     MOLDABLE,
+    PLAIN,
     PREAMBLE,
     ROW,
     SHAPE,
@@ -66,7 +69,7 @@ def set_aside(
         if stays:
             free -= held
     for j in range(size - 1, -1, -1):
-        if free < -DUST and pinned[j] == 1.0:
+        if free < -TOLERANCE * n and pinned[j] == 1.0:
             free += jobs[j, HELD]
             pinned[j] = -1.0
     movable = 0
@@ -102,6 +105,21 @@ def legalise(
     the others get none.
     """
     _drop_latest(movable, free, part)
+    _allow(jobs, rows, movable, kept, free, limits, part)
+    if limits[PLAIN] == 0.0:
+        _keep_held(jobs, rows, movable, free, part)
+
+
+def _allow(
+    jobs: FloatArray,
+    rows: IntArray,
+    movable: int,
+    kept: FloatArray,
+    free: float,
+    limits: FloatArray,
+    part: FloatArray,
+) -> None:
+    """Put the nearest allowed widths in the place of proposals that are not all allowed."""
     legal, restricted, budget = True, 0, free
     for position in range(movable):
         j = rows[position]
@@ -117,9 +135,8 @@ def legalise(
             legal = legal and (k == kept[j] if is_kept(limits, i, kept[j]) else is_allowed(limits, i, k))
     if legal or restricted == 0:
         return
-    budget = _nearest(
-        jobs, rows, movable, kept, math.floor(max(budget, 0.0) + DUST), restricted, limits, part
-    )
+    whole = math.floor(max(budget, 0.0) + TOLERANCE * free)
+    budget = _nearest(jobs, rows, movable, kept, whole, restricted, limits, part)
     for position in range(movable):
         j = rows[position]
         i = int(jobs[j, CLASS])
@@ -135,9 +152,23 @@ def _drop_latest(movable: int, free: float, part: FloatArray) -> None:
     for position in range(movable):
         total += part[position]
     for position in range(movable - 1, -1, -1):
-        if total > free + DUST:
+        if total > free * (1.0 + TOLERANCE):
             total -= part[position]
             part[position] = 0.0
+
+
+def _keep_held(jobs: FloatArray, rows: IntArray, movable: int, free: float, part: FloatArray) -> None:
+    """Give jobs whose width would change by rounding the width that they have, unless that is too much."""
+    total = 0.0
+    for position in range(movable):
+        held, k = jobs[rows[position], HELD], part[position]
+        total += held if abs(k - held) <= TOLERANCE * held else k
+    if total > free * (1.0 + TOLERANCE):
+        return
+    for position in range(movable):
+        held = jobs[rows[position], HELD]
+        if abs(part[position] - held) <= TOLERANCE * held:
+            part[position] = held
 
 
 def is_kept(limits: FloatArray, i: int, kept: float) -> bool:

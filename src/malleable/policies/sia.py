@@ -5,9 +5,12 @@ Every period each job gets one of the widths 1, 2, 4, … ≤ n, or none, so as 
     minimise Σ A_jk·x_jk + 1.1·Σ_j (1 − Σ_k x_jk)    with Σ k·x_jk ≤ n,    A_jk = round(G_jk^p, 2), p = −½
 
 where G_jk = s_j(k) is the goodput relative to one core, times the factor of `policies.base.periodic_restarts`
-if the job would be resized. Rounding makes the costs whole numbers of hundredths, so that dynamic programming
-over cores is exact. Ties favour narrow widths and earlier arrivals. Beyond 2²² jobs × cores a price per core
-takes the place of the table; what it leaves unspent is less than one job's step.
+if the job would be resized. Where its class restricts the widths, the choice is the narrowest of these, the
+next that is at least twice as wide, and so on: with another width than those, no job could keep what it has,
+and two jobs could take turns for ever, each of them pausing for longer than its turn. Rounding makes the
+costs whole numbers of hundredths, so that dynamic programming over cores is exact. Ties favour narrow widths
+and earlier arrivals. Beyond 2²² jobs × cores a price per core takes the place of the table; what it leaves
+unspent is less than one job's step.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from malleable.model import Workload
 
 OWN_FAIRNESS, OWN_IDLE, OWN_RESTARTS = 0, 1, 2
-"""Where the rule's own numbers stand behind the encoded speedups; δ of each class comes last."""
+"""Where the rule's own numbers stand behind the encoded speedups; δ of each class, then its widths."""
 NEVER = 1e15
 """The cost of a choice that a job does not have."""
 
@@ -43,37 +46,66 @@ def sia(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> N
     out[:] = 0.0
     if size == 0:
         return
-    levels = 1
-    while 1 << levels <= n:
-        levels += 1
+    levels = ladder_length(n)
     # Choice 0 is no cores at all.
     widths, costs = np.zeros((size, levels + 1)), np.empty((size, levels + 1))
-    counts, chosen = np.full(size, levels + 1), np.zeros(size, np.int64)
+    counts, chosen = np.ones(size, np.int64), np.zeros(size, np.int64)
     enough = 0
     for j in range(size):
         costs[j, 0] = table[int(table[1]) + OWN_IDLE]
-        enough += cost_row(jobs, j, table, costs[:, 1:])
-        for level in range(levels):
-            widths[j, 1 + level] = float(1 << level)
+        counts[j] += width_row(jobs, j, n, table, widths[j, 1:])
+        enough += cost_row(jobs, j, table, widths[j, 1 : counts[j]], costs[j, 1 : counts[j]])
     pack(min(n, enough), widths, costs, counts, chosen)
     for j in range(size):
         out[j] = widths[j, chosen[j]]
 
 
-def cost_row(jobs: FloatArray, j: int, table: FloatArray, costs: FloatArray) -> int:
+def ladder_length(n: int) -> int:
+    """How many widths up to n there can be if each is at least twice the one before."""
+    levels = 1
+    while 1 << levels <= n:
+        levels += 1
+    return levels
+
+
+def width_row(jobs: FloatArray, j: int, n: int, table: FloatArray, widths: FloatArray) -> int:
+    """The widths up to n that job j may choose from; how many."""
+    classes = int(table[0])
+    start = int(table[1]) + OWN_RESTARTS + classes
+    levels = (table.shape[0] - start) // classes
+    start += levels * int(jobs[j, CLASS])
+    count = 0
+    while count < levels and 0.0 < table[start + count] <= n:
+        widths[count] = table[start + count]
+        count += 1
+    return count
+
+
+def cost_row(jobs: FloatArray, j: int, table: FloatArray, widths: FloatArray, costs: FloatArray) -> int:
     """100·A of each width of job j; returns the width it would like best."""
     own, i = int(table[1]), int(jobs[j, CLASS])
     factor = change_factor(jobs, j, table, own + OWN_RESTARTS)
     liked = 0
-    for level in range(costs.shape[1]):
-        k = float(1 << level)
+    for level in range(widths.shape[0]):
+        k = widths[level]
         goodput = speed(table, i, k) * (1.0 if k == jobs[j, HELD] else factor)
-        costs[j, level] = NEVER
+        costs[level] = NEVER
         if goodput > 0.0:
-            costs[j, level] = min(math.floor(100.0 * goodput ** table[own + OWN_FAIRNESS] + 0.5), NEVER)
-        if costs[j, level] < costs[j, liked]:
+            costs[level] = min(math.floor(100.0 * goodput ** table[own + OWN_FAIRNESS] + 0.5), NEVER)
+        if costs[level] < costs[liked]:
             liked = level
-    return 1 << liked
+    return int(widths[liked]) if widths.shape[0] > 0 else 0
+
+
+def ladder(allowed: FloatArray | None, cores: float) -> FloatArray:
+    """The narrowest width, the next that is at least twice as wide, and so on; zeros behind the last."""
+    widths = np.zeros(ladder_length(math.floor(cores + DUST)))
+    choice = 2.0 ** np.arange(len(widths)) if allowed is None else allowed
+    place, level = 0, 0
+    while place < len(choice):
+        widths[level] = choice[place]
+        place, level = int(np.searchsorted(choice, 2.0 * choice[place])), level + 1
+    return widths
 
 
 @dataclass(frozen=True)
@@ -88,4 +120,5 @@ class Sia(Restarting):
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:
         own = [self.fairness, float(np.floor(100.0 * self.idle + 0.5)), *self.restarts(workload, cores)]
+        own += [k for one in workload.job_types for k in ladder(one.widths_on(cores), cores)]
         return table_of(encode(workload.speedups), own)

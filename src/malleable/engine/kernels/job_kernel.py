@@ -7,7 +7,8 @@ other cores is resized: it loses work and stands still for as long as its class 
 again within its quiet time; when that ends the rule is asked again.
 
 At the same time, departures and ends of pauses come first, then arrivals, then changes of the cores, then
-ends of quiet times, then rounds.
+ends of quiet times, then rounds. Where machines demand things of jobs, a departure is at the same time as
+what comes before it by rounding: a job that is done but for the last digits is not resized any more.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ CHANGE = 9
 """The next change of the number of cores."""
 JOB_INTEGERS = 10
 NEVER = np.inf
+SAME_TIME = 1e-12
+"""Relative difference of two times that is rounding."""
 AT_ARRIVAL, AT_CHANGE, AT_CALM, AT_ROUND = range(4)
 
 
@@ -111,6 +114,15 @@ def next_event(private: Any, jobs: Any, present: int, now: float) -> tuple[float
             wait = private[j, RESUMES] - now
             who = -1
     return wait, who
+
+
+@inlined
+def someone_is_done(private: Any, jobs: Any, present: int, slack: float) -> bool:
+    """Whether another job leaves at this very time."""
+    found = False
+    for j in range(present):
+        found = found or (private[j, SPEED] > 0.0 and jobs[j, REMAINING] <= private[j, SPEED] * slack)
+    return found
 
 
 @inlined
@@ -255,8 +267,9 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
         if min(wait, gap, beat) == NEVER:
             status = STUCK if present > 0 else DONE
             break
-        arriving = gap < wait and gap <= beat
-        departing = not arriving and wait <= beat and who >= 0
+        slack = 0.0 if plain or who < 0 else SAME_TIME * now
+        arriving = gap < wait - slack and gap <= beat
+        departing = not arriving and wait - slack <= beat and who >= 0
         if arriving and present + 1 >= jobs.shape[0]:
             status = GROW
             break
@@ -326,6 +339,8 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                 for line in range(MEMORY):
                     memory[line, j] = memory[line, j + 1]
             events += 1
+            if not plain and someone_is_done(private, jobs, present, slack):
+                ask = False
         elif wait <= beat:
             ask = False
         else:
