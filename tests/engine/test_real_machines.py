@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from malleable.contracts import Policy
+from malleable.engine.kernels import job_kernel
 from malleable.engine.machines import machine
 from malleable.errors import InfeasibleError, UnstableError
 from malleable.model import Workload
@@ -244,3 +245,19 @@ def test_nothing_runs_while_there_are_no_cores():
     )
     runner.feed(jobs, 0, 1, drain=True)
     assert runner.log[0] == pytest.approx(10.0 + 40.0 / speed)
+
+
+@pytest.mark.parametrize("name", ["srpt", "wham-integer", "pollux"])
+def test_plain_jobs_run_on_either_kernel_alike(name, monkeypatch):
+    """The kernel without limits gives the departures of the whole one to the bit where there are none."""
+    workload, cores, jobs = gen.instance(5, 120, cores=8, load=0.8)
+    found = []
+    for kernel in (job_kernel.plain_job_kernel, job_kernel.job_kernel):
+        monkeypatch.setattr(job_kernel, "plain_job_kernel", kernel)
+        chosen = program(Policy.of(name), workload, cores)
+        one = machine(workload, cores, chosen, interpreted=True, log=jobs.size)
+        assert one.kernel is kernel
+        one.feed(jobs, 0, jobs.size, drain=True)
+        found.append(one.log)
+    assert not np.isnan(found[0]).any()
+    np.testing.assert_array_equal(*found)

@@ -17,7 +17,7 @@ from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
 from malleable.engine.machines.base import FIRST_JOBS, Machine
 from malleable.engine.residual_table import KNOWN, encode_residuals
 from malleable.engine.rule_interface import COLUMNS, MORE_CAPACITY, JobProgram
-from malleable.engine.width_table import encode_limits
+from malleable.engine.width_table import PLAIN, encode_limits
 
 if TYPE_CHECKING:
     from malleable.contracts import CoreChanges, FloatArray
@@ -53,7 +53,8 @@ class JobMachine(Machine):
         self.private = np.zeros((FIRST_JOBS, J.PRIVATE))
         self._set_room()
         self.costs = workload.holding_costs.copy()
-        self.kernel = J.job_kernel
+        simple = sizes_known and self.limits[PLAIN] != 0.0
+        self.kernel = J.plain_job_kernel if simple else J.job_kernel
         self._set_rule(program.rule, JOB_RULE, J.signature, name)
 
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
