@@ -57,6 +57,8 @@ if __name__ == "__main__":
 linux = pytest.mark.skipif(sys.platform != "linux", reason="it looks at processors and processes")
 two = pytest.mark.skipif(len(processors()) < 2, reason="there is one processor only")
 PYTHON = sys.executable
+BUSY = 1.5
+"""A load of the machine from which on two cores are not free; this process makes 1 of it."""
 
 
 @pytest.fixture(autouse=True)
@@ -237,7 +239,12 @@ def test_a_second_signal_ends_a_program_that_refuses():
 @linux
 @two
 def test_a_real_program_is_faster_on_two_cores():
-    """Work in eight parts for processes runs more than 1.5 times as fast on two cores."""
+    """Work in eight parts for processes runs more than 1.5 times as fast on two cores.
+
+    This is about the machine as much as about `measure`: where others use the cores, there are no two to see.
+    """
+    if os.getloadavg()[0] > BUSY:
+        pytest.skip("other programs use the cores")
     found = api.measure([PYTHON, "burn.py", "{cores}"], [1, 2], repeat=5)
     assert found.points[1]["speedup"] > 1.5
     assert found.fit.speedup(2.0) > 1.5
