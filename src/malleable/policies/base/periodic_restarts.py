@@ -2,7 +2,8 @@
 
 A running job of age T that was resized R times so far and would be resized now counts for less by the factor
 max(T − R·δ, 0)/(T + δ), where δ is the time that a restart costs: the share of its life spent at work.
-A job that holds no cores has nothing to restart, so it starts at no charge, in line with the engine.
+A job that holds no cores counts in full, although the engine has one that ran before pay for its restart: it
+has to be paid whenever the job starts again, so waiting saves nothing.
 
 δ is the pause that the job's class has after a resize (the longest, where it depends on the widths), unless
 `restart` gives another that the policy is to believe in; what a resize truly costs is up to the workload.
