@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 PAPER := $(VENV)/.installed-paper
 SYSTEM := $(VENV)/.system-packages
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start Python some hundred times: without bytecode that takes half as long again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup test test-slow lint format paper bench docs site coverage clean
 

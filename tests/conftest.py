@@ -1,4 +1,4 @@
-"""What holds for all tests: which programs they run, and that Ctrl-C reaches the processes they start."""
+"""What holds for all tests: which programs they run, that Ctrl-C reaches these, and how many run at once."""
 
 import os
 import signal
@@ -12,3 +12,8 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get(
 # processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: some tests wait for a browser or a broker."""
+    return len(os.sched_getaffinity(0)) + 1

@@ -89,7 +89,9 @@ def test_pools_job_by_job():
         except (InfeasibleError, UnstableError):
             continue
         compared += 1
-    assert compared >= 2
+        if compared == 2:
+            return
+    pytest.fail("almost no workload has a plan")
 
 
 @pytest.mark.parametrize("name", ["wham", "greedy", "fcfs", "equi"])
@@ -250,10 +252,10 @@ def test_statistics_of_some_warps():
     found = []
     for replications, every in ((64, 2), (64, 1), (32, 1)):
         run = GpuRun(
-            workload, 4, made, jobs=10 * replications, seed=3, replications=replications,
+            workload, 4, made, jobs=5 * replications, seed=3, replications=replications,
             backend=Simulator(), options=Options(every=every),
         )  # fmt: skip
-        run.extend(10 * replications)
+        run.extend(5 * replications)
         found.append(run)
     assert [len(run.cohorts) for run in found] == [2, 1, 1]
     some, every, first = (run.outcome().groups for run in found)
