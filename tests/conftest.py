@@ -8,7 +8,7 @@ from pathlib import Path
 # Programs of the environment that the tests run in come first: its ninja, not an older one of the system.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
-# There are more workers than cores: threads of linear algebra would wait for each other, and burn cores at it.
+# There are more workers than cores: threads of linear algebra would wait for each other, and burn cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A shell without job control starts what it runs in the background with SIGINT ignored, and so would be all
