@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from functools import cache
 
 import numpy as np
 import pytest
@@ -243,7 +244,7 @@ class TestMemory:
     def test_every_index(self, row, column):
         """Compiled rules accept and refuse the very indices that NumPy does, whatever they are."""
         jobs, out = np.arange(24.0).reshape(3, 8), np.zeros(3)
-        READS(jobs, 1.0, np.array([float(row), float(column)]), out)
+        compiled_reads()(jobs, 1.0, np.array([float(row), float(column)]), out)
         try:
             assert out[0] == jobs[row, column]
         except IndexError:
@@ -294,7 +295,10 @@ def reads(jobs, cores, table, out):
     out[0] = jobs[int(table[0]), int(table[1])]
 
 
-READS = compiled(reads, JOB_RULE)
+@cache
+def compiled_reads():
+    """Machine code of `reads`, made when it is first asked for."""
+    return compiled(reads, JOB_RULE)
 
 
 class TestStopping:
