@@ -40,6 +40,11 @@ MODES = {
 }
 
 
+def others(*names):
+    """Policies that only the slow tests run."""
+    return (pytest.param(name, marks=pytest.mark.slow) for name in names)
+
+
 @pytest.fixture(autouse=True)
 def few_records(monkeypatch):
     """The simulator takes long to start a kernel, and every record starts one."""
@@ -179,7 +184,7 @@ def sums_of(run):
     return {name: array.sum(axis=0) for name, array in records.arrays().items() if "histogram" not in name}
 
 
-@pytest.mark.parametrize("name", ["wham", "greedy", "equi"])
+@pytest.mark.parametrize("name", ["wham", *others("greedy", "equi")])
 def test_replications_that_outgrow_their_room_go_on(name):
     """With rooms for a few jobs most replications move, some twice, and every sum stays what it was."""
     workload = paper_workload(4, 0.95)
@@ -221,7 +226,7 @@ def test_states_beyond_the_table():
             np.testing.assert_allclose(sums_of(run)[field], expected, rtol=1e-9, err_msg=field)
 
 
-@pytest.mark.parametrize("name", ["wham", "equi", "fcfs"])
+@pytest.mark.parametrize("name", ["fcfs", *others("wham", "equi")])
 def test_areas_only(name):
     """Without statistics the areas are the same and stand for the response times, wherever marks are."""
     workload = paper_workload(4, 0.9)

@@ -88,7 +88,7 @@ def agree(policy, workload, cores, jobs, *, interpreted=True):
 # --- job by job ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_policy_as_the_naive_simulator_has_it(name, seed):
     """Departure times agree to 1e-9 on random workloads: mixed speedups and sizes, overload, ties."""
@@ -178,7 +178,7 @@ def test_more_jobs_than_the_arrays_first_hold(name):
     agree(chosen(name), *one)
 
 
-@pytest.mark.parametrize("name", ["wham", "equi"])
+@pytest.mark.parametrize("name", ["wham", pytest.param("equi", marks=pytest.mark.slow)])
 def test_more_jobs_than_are_remembered(name):
     """Beyond 8192 jobs states are no longer looked up: here 9000 arrive at once, on more cores and on fewer.
 

@@ -157,7 +157,7 @@ def test_equi_single_class_in_closed_form():
 
 
 @pytest.mark.parametrize("policy", [*RULES, "greedy:weight=cmu"])
-@pytest.mark.parametrize("load", [0.25, 0.8])
+@pytest.mark.parametrize("load", [0.8, pytest.param(0.25, marks=pytest.mark.slow)])
 def test_all_starts_converge_on_the_paper_workload(policy, load):
     """From the empty, the full and random systems every trajectory ends at the fixed point."""
     seen = []
