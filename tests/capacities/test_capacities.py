@@ -239,5 +239,5 @@ def test_jobs_that_never_fit_are_refused():
 def test_effective_load_is_of_the_cores_there_are():
     """Without the noise of arrivals, the effective load is the utilisation, where cores come and go too."""
     capacity = "schedule:times=0/50,cores=8/4,period=90"
-    found = malleable.simulate("paper", 8, load=0.5, jobs=50_000, capacity=capacity)
+    found = malleable.simulate("paper", 8, "equi", load=0.5, jobs=50_000, capacity=capacity)
     assert found.effective_load == pytest.approx(found.utilisation, rel=0.03)

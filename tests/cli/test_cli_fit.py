@@ -83,7 +83,9 @@ def test_sizes_for_people():
     assert done.out.splitlines()[-1].startswith("size = { kind = ")
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+@pytest.mark.parametrize(
+    "suffix", ["svg", *(pytest.param(one, marks=pytest.mark.slow) for one in ("png", "pdf"))]
+)
 def test_pictures(suffix):
     """The ending names the format."""
     marks = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}

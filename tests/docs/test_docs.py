@@ -163,9 +163,16 @@ def commands(text: str) -> list[tuple[str, str]]:
 
 
 def run_command(command: str) -> Outcome:
-    if command.startswith("malleable ") and not SHELL_SYNTAX & set(command):
-        return malleable(*shlex.split(command)[1:])
-    return shell(command)
+    """Run a line; `malleable` at its front in this process, and what is behind its pipe in a shell."""
+    first, bar, others = command.partition(" | ")
+    first, joined, _ = first.partition(" 2>&1")
+    if not first.startswith("malleable ") or SHELL_SYNTAX & set(first):
+        return shell(command)
+    done = malleable(*shlex.split(first)[1:])
+    if not bar:
+        return done
+    piped = shell(others, done.out + done.err if joined else done.out)
+    return Outcome(piped.status, piped.out, piped.err if joined else done.err + piped.err)
 
 
 def tidy(text: str) -> str:

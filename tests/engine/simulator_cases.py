@@ -40,6 +40,11 @@ MODES = {
 }
 
 
+def others(*names):
+    """Policies that only the slow tests run."""
+    return (pytest.param(name, marks=pytest.mark.slow) for name in names)
+
+
 @pytest.fixture(autouse=True)
 def few_records(monkeypatch):
     """The simulator takes long to start a kernel, and every record starts one."""
@@ -89,7 +94,9 @@ def test_pools_job_by_job():
         except (InfeasibleError, UnstableError):
             continue
         compared += 1
-    assert compared >= 2
+        if compared == 2:
+            return
+    pytest.fail("almost no workload has a plan")
 
 
 @pytest.mark.parametrize("name", ["wham", "greedy", "fcfs", "equi"])
@@ -177,7 +184,7 @@ def sums_of(run):
     return {name: array.sum(axis=0) for name, array in records.arrays().items() if "histogram" not in name}
 
 
-@pytest.mark.parametrize("name", ["wham", "greedy", "equi"])
+@pytest.mark.parametrize("name", ["wham", *others("greedy", "equi")])
 def test_replications_that_outgrow_their_room_go_on(name):
     """With rooms for a few jobs most replications move, some twice, and every sum stays what it was."""
     workload = paper_workload(4, 0.95)
@@ -219,7 +226,7 @@ def test_states_beyond_the_table():
             np.testing.assert_allclose(sums_of(run)[field], expected, rtol=1e-9, err_msg=field)
 
 
-@pytest.mark.parametrize("name", ["wham", "equi", "fcfs"])
+@pytest.mark.parametrize("name", ["fcfs", *others("wham", "equi")])
 def test_areas_only(name):
     """Without statistics the areas are the same and stand for the response times, wherever marks are."""
     workload = paper_workload(4, 0.9)
@@ -250,10 +257,10 @@ def test_statistics_of_some_warps():
     found = []
     for replications, every in ((64, 2), (64, 1), (32, 1)):
         run = GpuRun(
-            workload, 4, made, jobs=10 * replications, seed=3, replications=replications,
+            workload, 4, made, jobs=5 * replications, seed=3, replications=replications,
             backend=Simulator(), options=Options(every=every),
         )  # fmt: skip
-        run.extend(10 * replications)
+        run.extend(5 * replications)
         found.append(run)
     assert [len(run.cohorts) for run in found] == [2, 1, 1]
     some, every, first = (run.outcome().groups for run in found)

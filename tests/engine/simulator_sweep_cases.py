@@ -18,7 +18,7 @@ from malleable.simulation import program
 
 assert simulated(), "set NUMBA_ENABLE_CUDASIM=1"
 FIELDS = ("departures", "response", "arrivals", "area", "present", "duration", "used", "overload")
-JOBS, REPLICATIONS = 160, 2
+JOBS, REPLICATIONS = 100, 2
 
 
 @pytest.fixture(autouse=True)

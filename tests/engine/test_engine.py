@@ -35,6 +35,8 @@ OPTIONS = {
 }
 SLOW_TO_ASK = {"wham-integer": 14, "whittle": 14, "greedy": 30, "greedy-star": 20, "pollux": 30, "sia": 30}
 """Policies whose `allocate`, or interpreted rule, takes milliseconds: fewer jobs, fewer cores."""
+FEWER = {**SLOW_TO_ASK, "wham-improved": 14, "wham-fitted": 14, "smartfill": 14}
+"""The same for the quick tests, where some plan for a second."""
 LEAST = {"fw-cam": 40, "fw-cam-repaired": 12}
 """Policies that have no plan for fewer cores than these, or hardly ever."""
 VARIANTS = (
@@ -104,11 +106,11 @@ def hangs_on_rounding(policy, workload, cores, jobs, expected):
 # --- job by job ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
 def test_every_policy_as_the_naive_simulator_has_it(name, seed):
     """Departure times agree to 1e-9 on random workloads: mixed speedups and sizes, overload, ties."""
-    few = SLOW_TO_ASK.get(name)
+    few = FEWER.get(name)
     least = LEAST.get(name, 1)
     agree(chosen(name), *gen.instance(seed, few or 50, least_cores=least, most_cores=16 if few else 64))
 
@@ -167,7 +169,7 @@ def test_single_jobs_and_none(name):
 def test_pieces_make_the_same_whole(name):
     """Feeding a stream in pieces, of no jobs, one or many, changes no bit of any departure."""
     policy = chosen(name)
-    jobs_count = SLOW_TO_ASK.get(name, 60)
+    jobs_count = FEWER.get(name, 60)
     one = gen.instance(11, jobs_count, cores=16, load=0.9, classes=2)
     workload = planned(policy, one.workload, 16)
     made = program(policy, workload, 16)
@@ -194,7 +196,7 @@ def test_more_jobs_than_the_arrays_first_hold(name):
     agree(chosen(name), *one)
 
 
-@pytest.mark.parametrize("name", ["wham", "equi"])
+@pytest.mark.parametrize("name", ["wham", pytest.param("equi", marks=pytest.mark.slow)])
 def test_more_jobs_than_are_remembered(name):
     """Beyond 8192 jobs states are no longer looked up: here 9000 arrive at once, on more cores and on fewer.
 

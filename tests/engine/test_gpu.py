@@ -35,8 +35,14 @@ CASES = Path(__file__).with_name("simulator_cases.py")
 
 
 def test_the_kernels_in_the_simulator():
-    """Every case of `simulator_cases.py` passes: job by job as the CPU engine, all disciplines, overload."""
+    """The cases of `simulator_cases.py` pass: job by job as the CPU engine, all disciplines, overload."""
     check_cases(CASES)
+
+
+@pytest.mark.slow
+def test_more_cases_in_the_simulator():
+    """So do the same cases under other policies."""
+    check_cases(CASES, "slow")
 
 
 # --- random numbers --------------------------------------------------------------------------------------

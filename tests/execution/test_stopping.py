@@ -138,7 +138,9 @@ def test_ignored_signals_stay_ignored(log):
         assert stopped(process, signal.SIGTERM)[0] == 143
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "signum", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow), signal.SIGKILL]
+)
 def test_paper(signum, tmp_path):
     """`paper` ends at once although a cell is under way, with its workers, and says what is kept."""
     log = paper_fakes.write(tmp_path, "e01_first", slow=0)

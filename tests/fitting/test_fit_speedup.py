@@ -60,12 +60,14 @@ def test_exact_curves_are_found_exactly(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", ["power", *(pytest.param(one, marks=pytest.mark.slow) for one in ("amdahl", "rooftop"))]
+    ("kind", "samples"),
+    [("power", 3), *(pytest.param(one, 9, marks=pytest.mark.slow) for one in ("power", "amdahl", "rooftop"))],
 )
-def test_the_right_family_is_chosen(kind):
-    """In at least 4 of 6 samples with 2 % noise the true family is chosen, else one that contains it."""
-    chosen = [fit_speedup(times=runs(kind, 0.02, 5, seed=seed), replications=0).family for seed in range(6)]
-    assert chosen.count(kind) >= 4
+def test_the_right_family_is_chosen(kind, samples):
+    """In two of three samples with 2 % noise the true family is chosen, else one that contains it."""
+    found = (fit_speedup(times=runs(kind, 0.02, 5, seed=seed), replications=0) for seed in range(samples))
+    chosen = [fit.family for fit in found]
+    assert chosen.count(kind) >= 2 * samples // 3
     assert set(chosen) <= {kind, *CONTAINS[kind]}
 
 
@@ -147,7 +149,7 @@ def test_no_measurement_breaks_the_contract(family, rates, repeat):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_every_measured_file_fits(file):
     """Each file of real measurements, and its first row in every family, is in the contract."""
-    first = fit_speedup(file, replications=20)
+    first = fit_speedup(file, replications=4)
     assert_contract(first.speedup, first.measurements.widths[-1])
     assert all(point.band[0] <= point.band[1] for point in first.points if point.band)
     check_families(file, first.measurements.rows[0])
@@ -228,8 +230,8 @@ def coverage(repeat: int, widths: tuple[int, ...], samples: int) -> float:
 
 
 def test_bands_cover_the_truth():
-    """Of 20 bands at the 95 % level from three runs per width, at least 16 hold the true speedup."""
-    assert coverage(3, (1, 2, 4, 8, 16), 20) >= 0.8
+    """Of 10 bands at the 95 % level from three runs per width, at least 8 hold the true speedup."""
+    assert coverage(3, (1, 2, 4, 8, 16), 10) >= 0.8
 
 
 @pytest.mark.slow
@@ -244,7 +246,9 @@ def test_bands_cover_the_truth_as_often_as_they_say(repeat, widths):
 def test_the_same_seed_gives_the_same_bands():
     """Bands are drawn from a seed; another one gives other bands."""
     times = runs("power", 0.05, 3, (1, 2, 4, 8))
-    one, same, other = (fit_speedup(times=times, seed=seed).points[-1].band for seed in (1, 1, 2))
+    one, same, other = (
+        fit_speedup(times=times, seed=seed, replications=40).points[-1].band for seed in (1, 1, 2)
+    )
     assert one == same != other
 
 

@@ -198,8 +198,17 @@ def test_what_a_program_leaves_behind_ends_with_its_run():
 
 @linux
 @two
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("rounds", ["0", "1"])
+@pytest.mark.parametrize(
+    ("signum", "rounds"),
+    [
+        (signal.SIGINT, "0"),
+        (signal.SIGTERM, "1"),
+        (signal.SIGHUP, "1"),
+        pytest.param(signal.SIGINT, "1", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, "0", marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, "0", marks=pytest.mark.slow),
+    ],
+)
 def test_interrupted(signum, rounds):
     """A signal ends the program and its children; what was measured is kept and shown, exit 128 + n."""
     command = ("measure", "--cores", "1,2", "--repeat", "3", "--json", "--", PYTHON, "hangs.py", rounds)

@@ -315,10 +315,13 @@ RANDOM = {
 """The rules with their arguments, drawn by Python: most of the time of Hypothesis is its own."""
 
 
-def test_a_thousand_sequences():
+@pytest.mark.parametrize(
+    "seeds", [range(200), pytest.param(range(200, 2000), marks=pytest.mark.slow)], ids=["some", "many"]
+)
+def test_sequences_of_any_kind(seeds):
     """Whatever clients do: no core is granted twice, each job ends once, replay gives the same state."""
     assert {one.function.__name__ for one in AnySequence().rules} == set(RANDOM)
-    for seed in range(1000):
+    for seed in seeds:
         source, machine = random.Random(seed), AnySequence()
         kind, policy = source.choice(sorted(WORKLOADS)), source.choice(POLICIES[:5])
         cores, paused = source.choice(CORES[1:]), source.choice([math.inf, 0, 1])

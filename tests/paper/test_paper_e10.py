@@ -54,7 +54,12 @@ def test_findings_are_well_formed():
 
 
 @pytest.mark.parametrize(
-    ("name", "cores", "load", "limit"), [("two", 4, 0.9, 240), ("sizes", 8, 0.55, 60), ("three", 4, 0.25, 20)]
+    ("name", "cores", "load", "limit"),
+    [
+        pytest.param("two", 4, 0.9, 240, marks=pytest.mark.slow),
+        ("sizes", 8, 0.55, 60),
+        ("three", 4, 0.25, 20),
+    ],
 )
 def test_costs_agree_with_the_exact_chain(name, cores, load, limit):
     """Short, charged chains give what long ones give: EQUI and WHAM cost what `theory.markov_chain` says."""

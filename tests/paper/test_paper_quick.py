@@ -14,6 +14,7 @@ from test_paper_browser import (
     browser,  # noqa: F401 - a fixture
 )
 
+from malleable import plots
 from malleable.model import paper_workload
 from malleable.paper.contracts import QUICK
 from malleable.paper.reproduce import all_experiments, reproduce
@@ -29,7 +30,10 @@ EXACT = {("WHAM", 16): 0.2400331, ("EQUI", 16): 0.2440912, ("GREEDY", 16): 0.241
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return reproduce(tmp_path_factory.mktemp("quick"), QUICK)
+    """All of it, but pictures in one format, and by one process: two would load all machine code twice."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "SUFFIXES", ("svg",))
+        yield reproduce(tmp_path_factory.mktemp("quick"), QUICK, workers=1)
 
 
 def rows(made, name):
@@ -87,6 +91,15 @@ def test_again_computes_and_draws_nothing(made):
     again = reproduce(made.page.parent, QUICK)
     assert again.drawn == ()
     assert {path: path.stat().st_mtime_ns for path in made.page.parent.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_every_figure_in_every_format(made, monkeypatch):
+    """All figures can be drawn as PNG and PDF, too; that the page offers these is in `test_paper_page.py`."""
+    monkeypatch.setattr(plots, "SUFFIXES", ("png", "pdf"))
+    for chapter in made.chapters:
+        for figure in chapter.findings.figures:
+            assert all(plots.draw_files(figure).values())
 
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])

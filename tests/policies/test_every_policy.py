@@ -59,7 +59,7 @@ class TestEveryPolicy:
     def test_budget(self, policy, integer):
         """Total ≤ n and nothing in (0, 1), on whole cores whole numbers."""
 
-        @settings(max_examples=examples(6), deadline=None)
+        @settings(max_examples=examples(4), deadline=None)
         @given(plannable(policy, max_jobs=10))
         def check(situation):
             jobs, cores = situation

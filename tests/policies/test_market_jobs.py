@@ -121,11 +121,11 @@ def test_twin_classes(policy):
         halves, {"kind": "amdahl", "sequential": 0.2}, halves, costs=(1, 1, 1), means=(1, 1, 3)
     )
     for size in (3, 5, 8):
-        check(policy, (workload, 13, [random_jobs(workload, size, seed) for seed in range(20)]), 1e-9)
+        check(policy, (workload, 13, [random_jobs(workload, size, seed) for seed in range(6)]), 1e-9)
 
 
 @pytest.mark.parametrize("policy", MARKET, ids=repr)
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(4), deadline=None)
 @given(population=populations(*FAST))
 def test_job_rules_are_the_policies(policy, population):
     """The rule gives every job what `allocate` gives it: any speedups, weights, loads, and last price."""
@@ -133,7 +133,7 @@ def test_job_rules_are_the_policies(policy, population):
 
 
 @pytest.mark.parametrize("policy", WHITTLE, ids=repr)
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(population=populations(*FAST))
 def test_the_whittle_rule_is_the_policy(policy, population):
     """The scalar search for widths and price ends where the vectorised one does, short jobs or long."""
@@ -141,7 +141,7 @@ def test_the_whittle_rule_is_the_policy(policy, population):
 
 
 @pytest.mark.parametrize("policy", [Wham(), Greedy(), Equi()], ids=repr)
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(population=populations(*ONE_CORE, own_weights=False))
 def test_class_rules_are_the_policies(policy, population):
     """While jobs are fewer than cores, the class rule gives each class what `allocate` gives its jobs."""

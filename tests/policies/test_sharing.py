@@ -20,6 +20,8 @@ POWER = {"kind": "power", "exponent": 0.5}
 WORKLOAD = gen.one_class(POWER, rate=0.5)
 DEMANDING = Workload.from_dict({"classes": [gen.job_class("a", 0.5, 1.0, POWER, 1.0) | {"quiet": 0.1}]})
 RUN = {"jobs": 50, "interpreted": True}
+DEAR = ("wham_improved", "wham_fitted:moments=1000")
+"""Policies that take a second to make their mind up about a workload."""
 
 
 def halves(jobs, cores, table, out):
@@ -99,7 +101,7 @@ def test_no_policy_but_equi_shares(policy):
     assert not Policy.of(policy).sharing
     policy = "wham_fitted:moments=1000" if policy == "wham_fitted" else policy  # a fit for each workload
 
-    @settings(max_examples=examples(6), deadline=None)
+    @settings(max_examples=examples(2 if policy in DEAR else 6), deadline=None)
     @given(situations.situations("power", "amdahl", "rooftop", max_jobs=12), st.booleans())
     def check(situation, demanding):
         jobs, cores = situation

@@ -234,7 +234,10 @@ def coverage_study():
     return module
 
 
-@pytest.mark.parametrize(("load", "jobs"), [(0.95, 10_000), (0.99, 100_000), (0.5, 10_000), (0.7, 10_000)])
+@pytest.mark.parametrize(
+    ("load", "jobs"),
+    [(0.95, 10_000), (0.99, 100_000), (0.5, 10_000), pytest.param(0.7, 10_000, marks=pytest.mark.slow)],
+)
 def test_runs_without_a_note_cover(load, jobs):
     """M/M/1 where intervals used to cover 57 to 94 %: runs without a note cover ≥ 90 %, or there are none."""
     found = coverage_study().cover("fcfs", 1, "exponential", load, jobs, runs=100)

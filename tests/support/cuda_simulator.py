@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def check_cases(file: Path) -> None:
+def check_cases(file: Path, which: str = "not slow") -> None:
     """Run the tests of a file in a process of their own, in the simulator."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which, str(file)],
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,

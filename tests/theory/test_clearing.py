@@ -85,7 +85,10 @@ DIFFERENT = [
     ([Power(0.4), Amdahl(0.2)], [1.0, 2.0], [1.0, 0.7], 6.0),
     ([Power(0.9), Power(0.3)], [0.5, 3.0], [0.5, 2.0], 3.0),
     ([Amdahl(0.1), Usl(0.05, 0.001)], [1.0, 1.0], [2.0, 0.3], 8.0),
-    ([Power(0.5), Amdahl(0.3), Power(0.8)], [1.0, 2.0, 0.6], [1.5, 0.6, 0.9], 8.0),
+    pytest.param(
+        *([Power(0.5), Amdahl(0.3), Power(0.8)], [1.0, 2.0, 0.6], [1.5, 0.6, 0.9], 8.0),
+        marks=pytest.mark.slow,
+    ),
     pytest.param(
         *([Amdahl(0.4), Power(0.25), Usl(0.1, 0.002)], [3.0, 1.0, 1.0], [0.4, 1.0, 0.5], 5.0),
         marks=pytest.mark.slow,

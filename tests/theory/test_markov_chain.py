@@ -109,7 +109,7 @@ def test_the_index_counts_the_states_before(parts, limit):
         (wham, 16, 26, 0.2400331),
         (greedy, 16, 26, 0.2414230),
         (equal, 16, 26, 0.2440912),
-        (wham, 128, 42, 0.1695505),
+        pytest.param(wham, 128, 42, 0.1695505, marks=pytest.mark.slow),
         pytest.param(wham, 128, 52, 0.1695505, marks=pytest.mark.slow),
         pytest.param(greedy, 128, 50, 0.1711420, marks=pytest.mark.slow),
         pytest.param(equal, 128, 50, 0.1845563, marks=pytest.mark.slow),

@@ -157,16 +157,16 @@ def test_equi_single_class_in_closed_form():
 
 
 @pytest.mark.parametrize("policy", [*RULES, "greedy:weight=cmu"])
-@pytest.mark.parametrize("load", [0.25, 0.8])
+@pytest.mark.parametrize("load", [0.8, pytest.param(0.25, marks=pytest.mark.slow)])
 def test_all_starts_converge_on_the_paper_workload(policy, load):
     """From the empty, the full and random systems every trajectory ends at the fixed point."""
     seen = []
     report = mean_field(
-        paper_workload(32, load), 32, Policy.of(policy), starts=8, progress=lambda *x: seen.append(x)
+        paper_workload(32, load), 32, Policy.of(policy), starts=4, progress=lambda *x: seen.append(x)
     )
-    assert report.attractor.starts == report.attractor.converged == 8
+    assert report.attractor.starts == report.attractor.converged == 4
     assert report.attractor.worst_distance < 1e-4
-    assert seen == [(i, 8) for i in range(1, 9)]
+    assert seen == [(i, 4) for i in range(1, 5)]
 
 
 def test_study_is_reproducible():
