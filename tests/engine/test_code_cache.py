@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -126,3 +128,39 @@ def test_numba_may_be_told_not_to_compile():
         check=True,
     )
     assert float(found.stdout) == simulate("paper", 8, "wham", load=0.25, jobs=300).cost.mean
+
+
+ASKING = """
+import sys
+from unittest import mock
+from malleable.engine.code_cache import CodeCache
+print("asking", flush=True)
+with CodeCache("a").alone():
+    print("alone", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="two processes may compile the same there")
+def test_processes_wait_for_what_another_compiles(folder):
+    """While one process compiles a function, another that needs it waits; nothing is left of that."""
+    with CodeCache("a").alone():
+        there = {**environment(), "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]}
+        process = subprocess.Popen(
+            [sys.executable, "-c", ASKING], env=there, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        assert process.stdout.readline() == "asking\n"
+        assert not select.select([process.stdout], [], [], 0.3)[0]
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "alone\n")
+    assert not list(folder.iterdir())
+
+
+def test_without_a_lock_it_goes_on(folder, monkeypatch):
+    """A process that waits for very long, or cannot have a lock, compiles for itself."""
+    monkeypatch.setattr(code_cache, "MOST_POLLS", 2)
+    monkeypatch.setattr("fcntl.lockf", mock.Mock(side_effect=BlockingIOError))
+    with CodeCache("a").alone():
+        assert made(plus_one, "a")(1.0) == 2.0
+    monkeypatch.setattr("fcntl.lockf", mock.Mock(side_effect=OSError))
+    with CodeCache("b").alone():
+        assert made(times_two, "b")(1.0) == 2.0

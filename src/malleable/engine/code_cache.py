@@ -7,20 +7,29 @@ user alone: it is made with mode 0700, and one that others own or can write to i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import pickle
 import stat
+import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 from numba.core import compiler, serialize
 from numba.core.caching import _Cache
 
 from malleable.engine.code_digest import code_digest
+
+if sys.platform != "win32":
+    import fcntl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 config: Any = numba.config
 CompileResult: Any = compiler.CompileResult
@@ -29,6 +38,8 @@ DIGEST = 32
 """Bytes of the digest at the head of a file."""
 MOST_FILES = 2000
 """Beyond so many, those that were not used for longest are removed."""
+POLL_SECONDS, MOST_POLLS = 0.05, 2400
+"""How often to look whether another process has compiled what is needed, and how often at most."""
 
 
 class CodeCache(_Cache):
@@ -41,6 +52,21 @@ class CodeCache(_Cache):
     @property
     def cache_path(self) -> str:
         return str(self._folder or "")
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let other processes that need the same wait until it is compiled, instead of compiling it as well.
+
+        It is no matter if two do: both find the same code, and the second file takes the place of the first.
+        """
+        with contextlib.ExitStack() as stack:
+            if sys.platform != "win32" and self._folder is not None:
+                with contextlib.suppress(OSError):  # a full disk costs time, not results
+                    path = self._folder / f".lock-{self._content}"
+                    file = stack.enter_context(path.open("wb"))
+                    stack.callback(path.unlink, missing_ok=True)
+                    _wait_for_lock(file)
+            yield
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function, or None where there is none that can be used."""
@@ -92,6 +118,20 @@ class CodeCache(_Cache):
 
     def flush(self) -> None:
         """Nothing waits to be written."""
+
+
+def _wait_for_lock(file: Any) -> None:
+    """Take the lock of a file; where another process has it for very long, go on without.
+
+    A lock of this kind belongs to one process: it is not handed on to those that it forks.
+    """
+    for _ in range(MOST_POLLS):
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            time.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 def _touch(path: Path) -> None:

@@ -122,9 +122,12 @@ def _machine_code(function: Any, signature: Any, content: str) -> Any:
         made = guarded(njit(**CHECKED)(made))
         made.__qualname__ = f"{made.__qualname__}.{content}"
     dispatcher = njit(**PLAIN, nogil=True)(made)
-    if content:
-        dispatcher._cache = CodeCache(content)  # noqa: SLF001 - numba's own would not see what helpers refer to
-    dispatcher.compile(signature)
+    if not content:
+        dispatcher.compile(signature)
+        return dispatcher
+    cache = dispatcher._cache = CodeCache(content)  # noqa: SLF001 - numba's own would not see what helpers refer to
+    with cache.alone():
+        dispatcher.compile(signature)
     return dispatcher
 
 
