@@ -10,7 +10,7 @@ jobs get the allowed widths nearest to what was proposed (by recursion over all 
 pause or work, a job is quiet after it, the number of cores changes, sizes may be unknown. Policies that
 decide in rounds (Pollux, Sia) are asked at multiples of their period only, and when the cores change. There
 rounding is no resize: a width that differs from the one held by its last digits is that one, cores that are
-lacking by rounding are there, and a job that is done but for rounding leaves before anything else happens.
+lacking by rounding are there, and a job that is done but for rounding leaves as it is, before anything else.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ class Simulator:
             if departure == upcoming:
                 self.jobs.remove(leaver)
                 self.left[leaver["id"]] = upcoming
-                if self.next_departure()[0] > self.now + self.slack():
-                    self.changed()
+                self.changed()
             elif resumption == upcoming:
                 pass
             elif arrival == upcoming:
@@ -148,6 +147,12 @@ class Simulator:
 
     def ask(self):
         for job, cores in zip(self.jobs, self.allocation(), strict=True):
+            if (
+                self.demanding
+                and self.speed(job) > 0.0
+                and job["remaining"] <= self.speed(job) * self.slack()
+            ):
+                continue
             before, job["cores"] = job["cores"], float(cores)
             if cores in {before, 0.0}:
                 continue

@@ -120,12 +120,9 @@ def next_event(private: Any, jobs: Any, present: int, now: float) -> tuple[float
 
 
 @inlined
-def someone_is_done(private: Any, jobs: Any, present: int, slack: float) -> bool:
-    """Whether another job leaves at this very time."""
-    found = False
-    for j in range(present):
-        found = found or (private[j, SPEED] > 0.0 and jobs[j, REMAINING] <= private[j, SPEED] * slack)
-    return found
+def is_done(private: Any, jobs: Any, j: int, now: float) -> bool:
+    """Whether a job leaves at this very time, but for rounding."""
+    return bool(private[j, SPEED] > 0.0 and jobs[j, REMAINING] <= private[j, SPEED] * SAME_TIME * now)
 
 
 @inlined
@@ -341,8 +338,6 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                 for line in range(MEMORY):
                     memory[line, j] = memory[line, j + 1]
             events += 1
-            if DEMANDING and not plain and someone_is_done(private, jobs, present, slack):
-                ask = False
         elif wait <= beat:
             ask = False
         else:
@@ -372,6 +367,8 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             used = 0.0
             for j in range(present):
                 k = out[j]
+                if DEMANDING and not plain and is_done(private, jobs, j, now):
+                    k = jobs[j, HELD]
                 used += k
                 if k != jobs[j, HELD]:
                     if k > 0.0:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.engine.kernels.job_kernel import SAME_TIME
 from malleable.live.events import Confirmed, Event, Finished, Progressed, Registered, Tick
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class VirtualJob:
     def resize(self, cores: int, now: float, machine: Machine, truth: Workload) -> None:
         """Go on with so many cores; a job that ran before pauses and loses work, as its class says."""
         self.work_until(now)
+        if not truth.plain and self.left <= self.speed * SAME_TIME * now and self.speed > 0.0:
+            # It is done but for rounding, and leaves as it is.
+            self.cores = cores
+            return
         if cores > 0 and self.ran:
             pause = machine.pause(self.class_index, self.cores, cores)
             self.since = now + pause if pause > 0.0 else max(self.since, now)
@@ -110,7 +115,10 @@ class VirtualMachine:
         answer = self._coming[0][0] if self._coming else inf
         wake = self.scheduler.wake_at
         tick = inf if wake is None else max(wake, self.now)
-        moment = min(departure, arrival, answer, self._next_report, tick)
+        others = min(arrival, answer, self._next_report, tick)
+        if not self.truth.plain and departure <= others + SAME_TIME * self.now:
+            departure = min(departure, others)
+        moment = min(departure, others)
         if moment == inf:
             raise AssertionError("jobs are there, and nothing will ever happen")
         self.now = max(self.now, moment)
