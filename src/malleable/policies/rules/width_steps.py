@@ -166,7 +166,8 @@ def spend(  # noqa: C901 - one loop over numbers
             if rest > 0:
                 left = count
                 count += 1
-                sets[:, left] = sets[:, best]
+                for line in range(sets.shape[0]):  # slices would take two seconds more to compile
+                    sets[line, left] = sets[line, best]
                 sets[FIRST, left] += lucky
             entries += 1
             sets[SIZE, best], sets[NARROW, best], sets[AGE, best] = lucky, sets[WIDER, best], entries
