@@ -235,6 +235,21 @@ class TestSteppingBack:
             assert out.sum() == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize(("word", "factor"), [("higher", 1.25), ("lower", 0.8)])
+def test_it_steps_back_where_another_load_would_cost(word, factor, monkeypatch):
+    """A fit that gains at the load told, but loses at one 25 % off to either side, is not used."""
+    told = 0.61 + 0.01 * factor  # fits are kept: each case needs a load of its own
+
+    def trial(workload, cores, *_):
+        off = workload.load(cores) == pytest.approx(factor * told)
+        return Trial(0.02 if off else -0.02, 0.001)
+
+    monkeypatch.setattr(improving, "trial_in_stages", trial)
+    found = WhamFitted(moments=16_000).improvement(four(told), CORES)
+    assert (found.numbers, found.broken) == (None, False)
+    assert found.reason == f"it would lose if the load were {word} than told"
+
+
 def test_options_ride_in_the_name():
     """The load of the fit and its effort are options."""
     assert Policy.of("wham-fitted:load=0.9,moments=5000") == WhamFitted(load=0.9, moments=5000)

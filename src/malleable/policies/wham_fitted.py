@@ -9,10 +9,10 @@ The fit takes a path of some ten thousand events, once for a workload and a numb
 cost less than `wham-discounted` in a short simulation on the same jobs; if it does not, or if there is no
 fit, the policy is `wham-discounted`, and results say so.
 
-The fit takes arrivals to be Poisson with the rates of the workload. Underestimating the load is the dangerous
-side. So the policy is `wham-discounted` with more jobs than the fit has seen, and steps back if it loses at a
-load higher by the factor `headroom`; 1 trusts the load, does neither, and gains more where it is high.
-Where the load changes, give the highest to be expected as `load`.
+The fit takes arrivals to be Poisson with the rates of the workload. A load that is not the one told may cost
+more than the fit gains. So the policy is `wham-discounted` with more jobs than the fit has seen, and steps
+back if it loses at a load higher or lower by the factor `headroom`; 1 trusts the load, does neither, and
+gains more where it is high. `load` is that of the fit, if it is not that of the workload.
 
 `moments` is how many moments of the path the fit looks at; fewer are quicker and gain less.
 """

@@ -24,7 +24,7 @@ FEWEST = 4
 CLEAR = 3.0
 """Standard errors by which a gain or a loss ends a trial in stages early."""
 HEADROOM, HEAVY, TOLERATED = 1.25, 0.95, 0.005
-"""The load may be higher than told by this factor, up to a heavy one, and no more may then be lost."""
+"""The load may be off by this factor, up to a heavy one, and no more may then be lost."""
 BLIND_BATCH, BLIND_BATCHES, WARM_UP = 1_872, 32, 3
 """Jobs in a batch of a trial with unknown sizes, its batches, and those left out, as it starts empty."""
 
@@ -51,6 +51,11 @@ def at_higher_load(workload: Workload, cores: float, headroom: float = HEADROOM)
     if headroom <= 1.0 or load >= HEAVY:
         return None
     return workload.at(cores, min(headroom * load, HEAVY))
+
+
+def at_lower_load(workload: Workload, cores: float, headroom: float = HEADROOM) -> Workload | None:
+    """The workload at a load that is lower by a factor; None if the load is to be trusted."""
+    return None if headroom <= 1.0 else workload.at(cores, workload.load(cores) / headroom)
 
 
 def relative(costs: FloatArray, base: FloatArray) -> Trial:

@@ -12,7 +12,7 @@ import numpy as np
 from malleable.engine.kernels.path_kernel import path
 from malleable.engine.rule_interface import JobProgram
 from malleable.engine.speedup_table import encode
-from malleable.policies.base.paired_trial import HEADROOM, at_higher_load, trial_in_stages
+from malleable.policies.base.paired_trial import HEADROOM, at_higher_load, at_lower_load, trial_in_stages
 from malleable.policies.rules.discounted_demand import discounted_table
 from malleable.policies.rules.discounted_job_rule import discounted_rule
 from malleable.policies.rules.fitted_rule import fitted_rule
@@ -67,11 +67,11 @@ def improvement(
     moments: int | None = None,
     headroom: float = HEADROOM,
 ) -> Improvement:
-    """The fitted value function, tried on jobs that it was not fitted to, and at a higher load."""
+    """The fitted value function, tried on jobs that it was not fitted to, and at other loads."""
     hopeless = _hopeless(workload, expected)
     if hopeless:
         return Improvement(None, hopeless)
-    for_path, for_draws, *for_trials = np.random.SeedSequence(SEED).spawn(4)
+    for_path, for_draws, *for_trials = np.random.SeedSequence(SEED).spawn(5)
     base = JobProgram(discounted_rule, discounted_table(workload, cores, *expected))
     fitted = unknowns(len(workload.classes))
     enough = max(MOMENTS, MOMENTS_PER_UNKNOWN * fitted)
@@ -101,16 +101,17 @@ def _tried(
     effort: float,
     headroom: float,
 ) -> Improvement:
-    """Whether it gains at the load that it was fitted to, and does not lose at a higher one."""
+    """Whether it gains at the load that it was fitted to, and does not lose at a higher and a lower one."""
     trial = trial_in_stages(workload, cores, _improved(base, numbers), base, seeds[0], effort)
     if not trial.gains(ENOUGH):
         return Improvement(None, "a short simulation shows no gain", False, *trial)
-    higher = at_higher_load(workload, cores, headroom)
-    if higher is not None:
-        told = JobProgram(discounted_rule, discounted_table(higher, cores, *outlook(higher, cores)))
-        test = trial_in_stages(higher, cores, _improved(told, numbers), told, seeds[1], effort)
-        if test.may_lose:
-            return Improvement(None, "it would lose if the load were higher than told", False, *test)
+    others = at_higher_load(workload, cores, headroom), at_lower_load(workload, cores, headroom)
+    for other, word, seed in zip(others, ("higher", "lower"), seeds[1:], strict=True):
+        if other is not None:
+            true = JobProgram(discounted_rule, discounted_table(other, cores, *outlook(other, cores)))
+            test = trial_in_stages(other, cores, _improved(true, numbers), true, seed, effort)
+            if test.may_lose:
+                return Improvement(None, f"it would lose if the load were {word} than told", False, *test)
     return Improvement(numbers, "", False, *trial)
 
 
