@@ -1,9 +1,15 @@
-"""What holds for all tests: which programs they run, that Ctrl-C reaches these, and how many run at once."""
+"""What holds for all tests: no deadlines, which programs they run, that Ctrl-C reaches them, how many run."""
 
 import os
 import signal
 import sys
 from pathlib import Path
+
+from hypothesis import settings
+
+# No test fails because a machine is busy.
+settings.register_profile("malleable", deadline=None)
+settings.load_profile("malleable")
 
 # Programs of the environment that the tests run in come first: its ninja, not an older one of the system.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
