@@ -105,21 +105,6 @@ def legalise(
     the others get none.
     """
     _drop_latest(movable, free, part)
-    _allow(jobs, rows, movable, kept, free, limits, part)
-    if limits[PLAIN] == 0.0:
-        _keep_held(jobs, rows, movable, free, part)
-
-
-def _allow(
-    jobs: FloatArray,
-    rows: IntArray,
-    movable: int,
-    kept: FloatArray,
-    free: float,
-    limits: FloatArray,
-    part: FloatArray,
-) -> None:
-    """Put the nearest allowed widths in the place of proposals that are not all allowed."""
     legal, restricted, budget = True, 0, free
     for position in range(movable):
         j = rows[position]
@@ -133,17 +118,17 @@ def _allow(
             if abs(k - near) <= DUST:
                 k = part[position] = float(near)
             legal = legal and (k == kept[j] if is_kept(limits, i, kept[j]) else is_allowed(limits, i, k))
-    if legal or restricted == 0:
-        return
-    whole = math.floor(max(budget, 0.0) + TOLERANCE * free)
-    budget = _nearest(jobs, rows, movable, kept, whole, restricted, limits, part)
-    for position in range(movable):
-        j = rows[position]
-        i = int(jobs[j, CLASS])
-        narrowest = narrowest_width(limits, i, kept[j])
-        if part[position] == 0.0 and 0.0 < narrowest <= budget:
-            part[position] = narrowest
-            budget -= int(narrowest)
+    if not legal:
+        whole = math.floor(max(budget, 0.0) + TOLERANCE * free)
+        budget = _nearest(jobs, rows, movable, kept, whole, restricted, limits, part)
+        for position in range(movable):
+            j = rows[position]
+            narrowest = narrowest_width(limits, int(jobs[j, CLASS]), kept[j])
+            if part[position] == 0.0 and 0.0 < narrowest <= budget:
+                part[position] = narrowest
+                budget -= int(narrowest)
+    if limits[PLAIN] == 0.0:
+        _keep_held(jobs, rows, movable, free, part)
 
 
 def _drop_latest(movable: int, free: float, part: FloatArray) -> None:

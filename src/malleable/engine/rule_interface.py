@@ -98,6 +98,8 @@ MORE_CAPACITY = 8
 
 TOLERANCE = 1e-9
 """Relative over-allocation that is rounding."""
+SAME_TIME = 1e-12
+"""Relative difference of two times that is rounding."""
 
 # Histogram bins: the top bits of a float64, so 2**6 bins per octave and no logarithm.
 BIN_BITS = 6

@@ -52,6 +52,7 @@ from malleable.engine.rule_interface import (
     MORE_CAPACITY,
     REMAINING,
     RESTARTS,
+    SAME_TIME,
     SIZE,
     STOPPED,
     STUCK,
@@ -83,8 +84,6 @@ JOB_INTEGERS = 10
 NEVER = np.inf
 DEMANDING = True
 """Whether jobs may have limits, or sizes that the rule must not see; `plain_job_kernel` has none of that."""
-SAME_TIME = 1e-12
-"""Relative difference of two times that is rounding."""
 AT_ARRIVAL, AT_CHANGE, AT_CALM, AT_ROUND = range(4)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.kernels.job_kernel import SAME_TIME
+from malleable.engine.rule_interface import SAME_TIME
 from malleable.live.events import Confirmed, Event, Finished, Progressed, Registered, Tick
 
 if TYPE_CHECKING:
