@@ -82,9 +82,9 @@ def findings(effort: Effort, values: Values) -> Findings:
                 "The difference is then 0 by construction, and nothing is simulated."
             ),
             (
-                "`wham-fitted` as it is steps back where it would lose if the load were 25 % higher than "
-                "told, often at loads above 0.7. The study had no such guard, so its table is compared with "
-                "`wham-fitted:headroom=1`."
+                "`wham-fitted` as it is steps back where it would lose if the load were 25 % higher or lower "
+                "than told, often at loads above 0.7. The study had no such guard, so its table is compared "
+                "with `wham-fitted:headroom=1`."
             ),
             (
                 "On the paper's own workload nothing is to be gained without knowing sizes: `wham-improved` "
