@@ -131,7 +131,7 @@ def cores_at(schedule, n, t):
     return n if schedule.period is None else schedule.cores[-1]
 
 
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 @given(schedules(periodic=True), st.integers(0, 2 * PERIODS * 50))
 def test_a_periodic_schedule_repeats(schedule, tick):
     """At any time there are as many cores as the schedule says of that time within its period."""
@@ -144,7 +144,7 @@ def test_a_periodic_schedule_repeats(schedule, tick):
     assert whole == pytest.approx(schedule.mean_cores(9.0), rel=1e-9)
 
 
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(schedules(periodic=False))
 def test_a_schedule_without_a_period_ends(schedule):
     """All changes come at once, and are known for ever; the mean is what holds for any length, the most."""

@@ -156,7 +156,7 @@ class TestOptions:
         with pytest.raises(MalleableError, match=words):
             Policy.of(text)
 
-    @settings(max_examples=examples(60), deadline=None)
+    @settings(max_examples=examples(60))
     @given(
         st.one_of(
             st.text(max_size=20),

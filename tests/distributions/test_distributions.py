@@ -142,7 +142,7 @@ def test_which_laws_have_a_phase_type_form():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(data=st.data())
 def test_any_parameters_keep_the_contract(kind, data):
     """Everywhere moments obey Lyapunov's inequality, scale and match (p, Q), and documents round-trip."""

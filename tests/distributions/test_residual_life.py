@@ -165,7 +165,7 @@ def integral_between(law, low, high):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(data=st.data())
 def test_any_parameters_keep_the_identity(kind, data):
     """P(X > a) m(a) = ∫ₐᵇ P(X > t) dt + P(X > b) m(b) for all laws and ages, and m(0) is the mean."""
@@ -188,7 +188,7 @@ def test_any_parameters_keep_the_identity(kind, data):
 # Shapes that are known -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(st.integers(2, 60), positive)
 def test_less_and_less_remains_of_an_erlang_job(stages, rate):
     """The more work is done, the less remains, from stages/rate down to one stage."""
@@ -199,7 +199,7 @@ def test_less_and_less_remains_of_an_erlang_job(stages, rate):
     assert law.mean_remaining(np.array([1e9 * law.mean]))[0] == pytest.approx(1.0 / rate, rel=1e-6)
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(RANDOM["hyperexponential"])
 def test_more_and_more_remains_of_a_hyperexponential_job(law):
     """The more work is done, the more remains, up to a job of the slowest branch."""
@@ -208,7 +208,7 @@ def test_more_and_more_remains_of_a_hyperexponential_job(law):
     assert law.mean_remaining(np.array([1e7]))[0] == pytest.approx(1.0 / min(law.rates), rel=1e-12)
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(RANDOM["pareto"])
 def test_what_remains_of_a_pareto_job_grows_like_its_age(law):
     """Above the scale, a/(α−1) remains at the age a."""
@@ -216,7 +216,7 @@ def test_what_remains_of_a_pareto_job_grows_like_its_age(law):
     assert law.mean_remaining(ages) == pytest.approx(ages / (law.shape - 1.0), rel=1e-12)
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(st.integers(1, 12), positive, st.floats(0.0, 40.0))
 def test_three_ways_to_an_erlang_law_agree(stages, rate, age):
     """Gamma ratios, the continued fraction and the matrix powers give one number."""

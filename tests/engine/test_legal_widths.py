@@ -101,7 +101,7 @@ def outcomes(types, kept, free, wishes):
     return made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(proposals())
 def test_nearest_of_all_that_is_allowed(case):
     """Widths have the least Σ (k − proposed)² of all allowed ones; spare cores go to the waiting in order."""
@@ -111,7 +111,7 @@ def test_nearest_of_all_that_is_allowed(case):
     assert any(np.allclose(part, right, rtol=0.0, atol=1e-9) for right in outcomes(types, kept, free, wishes))
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(proposals(), st.floats(1.0, 3.0))
 def test_more_than_is_free(case, factor):
     """Where more is proposed than is free, the latest get none until it fits; never more than is free."""
@@ -164,7 +164,7 @@ def running(draw):
     return types, jobs, calm, float(draw(st.integers(0, CORES)))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(running())
 def test_who_cannot_move(case):
     """Rigid, moldable and quiet jobs that run keep their cores; the latest stop where cores are gone."""

@@ -4,7 +4,7 @@ import bisect
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from malleable.contracts import Policy
@@ -79,7 +79,6 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(steps=steps, block=st.sampled_from([2, 4, 8]), many=st.sampled_from([1, 2, 100]))
 def test_shelf_against_a_sorted_list(steps, block, many):
     """Both ends come out in order of mark and name, rows whole, while blocks split, join and grow."""

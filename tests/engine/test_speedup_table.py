@@ -39,7 +39,7 @@ def same_choice(got, expected, loss):
     return near(got, expected) or near(loss(got), loss(expected))
 
 
-@settings(max_examples=examples(48), deadline=None)
+@settings(max_examples=examples(48))
 @given(mixed(*EXACT), st.lists(WIDTHS, min_size=1, max_size=8))
 def test_speed(speedups, widths):
     """s(k), the peak and the most efficient width agree to 1e-12, below one core too."""
@@ -52,7 +52,7 @@ def test_speed(speedups, widths):
             assert near(flat.speed(encoded, i, k), float(speedup(k)))
 
 
-@settings(max_examples=examples(48), deadline=None)
+@settings(max_examples=examples(48))
 @given(mixed(*SMOOTH), st.lists(gen.numbers(0.0, 14.0), min_size=1, max_size=8))
 def test_shape(speedups, heights):
     """s, e = k·s'/s and de/dz = e(1 − e) + k²·s''/s at k = e^z agree with the derivatives of the families."""
@@ -69,7 +69,7 @@ def test_shape(speedups, heights):
             assert math.isclose(got[2], e * (1.0 - e) + k * k * s2 / s, rel_tol=1e-9, abs_tol=1e-12)
 
 
-@settings(max_examples=examples(48), deadline=None)
+@settings(max_examples=examples(48))
 @given(mixed(*EXACT), PRICES, WEIGHTS)
 def test_demand(speedups, price, weight):
     """What a job buys at a price agrees to 1e-12, for WHAM's and for GREEDY's objective, price 0 included."""

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from malleable import simulate
@@ -240,7 +240,6 @@ class TestMemory:
 
         assert cost(cheat, interpreted=interpreted) == pytest.approx(cost("equi"), rel=1e-9)
 
-    @settings(deadline=None)  # the first example compiles
     @given(st.integers(-3, 12), st.integers(-9, 12))
     def test_every_index(self, row, column):
         """Compiled rules accept and refuse the very indices that NumPy does, whatever they are."""

@@ -46,7 +46,7 @@ def least_cost(n, widths, costs, counts):
     return found
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(choices())
 def test_dynamic_programming_is_exact(problem):
     """The cost is the least there is, within the cores."""
@@ -63,7 +63,7 @@ def liked(widths, costs, count, price, *, wide):
     return tied[-1] if wide else tied[0]
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(choices())
 def test_a_price_is_within_one_step(problem):
     """What a price leaves unspent is less than one job's step, and lacks no more than that at this price.

@@ -131,7 +131,7 @@ def test_concave_is_the_nearest_concave_curve():
     rates=st.dictionaries(st.integers(1, 64), st.floats(1e-3, 1e3), min_size=2, max_size=6),
     repeat=st.integers(1, 2),
 )
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 def test_no_measurement_breaks_the_contract(family, rates, repeat):
     """Whatever was measured, the speedup is concave, does not fall, and the line says the same."""
     fit = fit_speedup(throughput={k: [r] * repeat for k, r in rates.items()}, family=family, replications=0)

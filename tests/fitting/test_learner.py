@@ -73,7 +73,7 @@ def test_a_prior_outside_the_contract_is_moved_into_it(prior):
     exponent=st.floats(0.05, 0.95),
     limit=st.integers(1, 300),
 )
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 def test_no_observations_break_the_contract(observed, exponent, limit):
     """Whatever is observed, the answer is concave, does not fall, and is at most linear."""
     learner = Learner({"kind": "power", "exponent": exponent}, limit=limit)

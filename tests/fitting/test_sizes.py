@@ -35,7 +35,7 @@ def draw(document, count: int = 4000, seed: int = 0):
 
 
 @given(mean=st.floats(1e-3, 1e3), scv=st.floats(0.02, 50.0))
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 def test_coxian_has_the_moments(mean, scv):
     """Mean and variation of the Coxian law are those asked for, by its own matrices."""
     law, _ = moments.coxian(mean, scv)
@@ -49,7 +49,7 @@ def test_coxian_has_the_moments(mean, scv):
     factor=st.floats(2.0, 100.0),
     scale=st.floats(1e-3, 1e3),
 )
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 def test_hyperexponential_is_found_from_its_three_moments(share, first, factor, scale):
     """The law with the three moments of a hyperexponential law of two phases is that law."""
     truth = Distribution.of(

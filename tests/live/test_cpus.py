@@ -121,7 +121,7 @@ def test_this_machine():
     assert sets.grant(sets.total) <= os.sched_getaffinity(0)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_disjoint_inside_the_mask_on_the_fewest_sockets(machine, data):
     """Whatever is granted and given back: sets are disjoint, inside the mask, on as few sockets as can be."""

@@ -288,7 +288,7 @@ def explore(examples, steps):
     run_state_machine_as_test(
         AnySequence,
         settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
+            max_examples=examples, stateful_step_count=steps, database=None,
             suppress_health_check=list(HealthCheck), print_blob=False,
         ),
     )  # fmt: skip

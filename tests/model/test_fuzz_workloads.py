@@ -126,7 +126,7 @@ def mutants(draw):
 class TestFuzz:
     """Random documents: a workload or a `MalleableError`."""
 
-    @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
     @given(mutants())
     def test_mutated_documents(self, wrong):
         """Overwriting parts of a valid document by anything never raises anything else."""
@@ -136,7 +136,7 @@ class TestFuzz:
             assert str(workload)
             assert workload.total_load >= 0.0
 
-    @settings(max_examples=examples(40), deadline=None)
+    @settings(max_examples=examples(40))
     @given(
         st.dictionaries(
             st.one_of(st.text(max_size=4), st.sampled_from(["name", "classes"])), VALUES, max_size=3
@@ -147,9 +147,7 @@ class TestFuzz:
         with pytest.raises(MalleableError):
             Workload.from_dict(wrong)
 
-    @settings(
-        max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         st.one_of(
             st.binary(max_size=60),
@@ -165,9 +163,7 @@ class TestFuzz:
         with pytest.raises(MalleableError):
             load_workload(file)
 
-    @settings(
-        max_examples=examples(24), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(max_examples=examples(24), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.integers(0, 10_000), st.binary(max_size=4))
     def test_damaged_files(self, tmp_path, position, damage):
         """Nor does the built-in workload with bytes overwritten."""

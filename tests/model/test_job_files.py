@@ -103,20 +103,20 @@ FORMS = (
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(tables(), *FORMS)
 def test_columns_and_rows_agree(table, delimiter, end, quoting, stretch):
     agree(table, delimiter, end, quoting, stretch)
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000, deadline=None)
+@settings(max_examples=10_000)
 @given(tables(), *FORMS)
 def test_columns_and_rows_agree_very_often(table, delimiter, end, quoting, stretch):
     agree(table, delimiter, end, quoting, stretch)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(st.text('idclassremaining-12.5,;"\n\r\t \ufeff[]{}', max_size=60))
 def test_any_text(text):
     """Any text is jobs or an error of ours, whatever the size of a stretch."""

@@ -115,7 +115,7 @@ class TestRows:
         with pytest.raises(JobsError):
             Jobs.from_rows(WORKLOAD, table)
 
-    @settings(max_examples=examples(60), deadline=None)
+    @settings(max_examples=examples(60))
     @given(
         st.lists(
             st.dictionaries(
@@ -142,7 +142,7 @@ class TestRows:
         with contextlib.suppress(MalleableError):
             assert len(Jobs.from_rows(WORKLOAD, table)) == len(table)
 
-    @settings(max_examples=examples(60), deadline=None)
+    @settings(max_examples=examples(60))
     @given(
         st.lists(
             st.fixed_dictionaries(

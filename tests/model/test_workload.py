@@ -81,7 +81,7 @@ class TestValues:
         by_function = JobClass("etl", Poisson(2.0), Exponential(5.0), lambda k: k**0.5)
         assert by_function.speedup(4.0) == 2.0
 
-    @settings(max_examples=examples(10), deadline=None)
+    @settings(max_examples=examples(10))
     @given(gen.workloads(*gen.FAST))
     def test_round_trip(self, workload):
         """Documents and files give back the very same workload."""
@@ -90,7 +90,7 @@ class TestValues:
 
         assert Workload.from_dict(tomllib.loads(workload.to_toml())) == workload
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(st.text(min_size=1, max_size=10).filter(lambda x: x.isprintable() or "\n" in x or "\t" in x))
     def test_round_trip_of_names(self, name):
         """Any name survives a file."""
@@ -125,7 +125,7 @@ class TestValues:
 class TestScaling:
     """Rates scale, sizes and the mix stay."""
 
-    @settings(max_examples=examples(16), deadline=None)
+    @settings(max_examples=examples(16))
     @given(gen.workloads("power"), gen.numbers(1.0, 1e5), gen.numbers(1e-3, 5.0))
     def test_at(self, workload, cores, load):
         """`at` reaches the load asked for and keeps mix, sizes and names."""

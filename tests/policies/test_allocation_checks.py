@@ -274,20 +274,20 @@ def same_everywhere(drawn, form, size):
     assert all("\n" not in error.sentence for error in errors)
 
 
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 @given(proposals(), st.sampled_from(FORMS), st.integers(1, 6))
 def test_random_proposals(drawn, form, size):
     same_everywhere(drawn, form, size)
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=3000)
 @given(proposals(), st.sampled_from(FORMS), st.integers(1, 20))
 def test_very_many_random_proposals(drawn, form, size):
     same_everywhere(drawn, form, size)
 
 
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 @given(proposals(), st.sampled_from(FORMS), st.integers(1, 6))
 def test_random_proposals_of_whole_cores(drawn, form, size):
     """With `integer`, what comes through is whole and at most n; parts of cores are refused."""

@@ -33,7 +33,7 @@ def some_jobs(workload, size, seed):
     return Jobs.of(workload, classes, sizes, age=rng.permutation(size).astype(float))
 
 
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 @given(size=st.integers(1, 40), seed=st.integers(0, 2**32 - 1), load=st.floats(0.05, 0.98))
 def test_cores_are_given_out_as_the_model_allows(size, seed, load):
     """No job has part of a core or more cores than there are, and no core is left over while a job waits."""

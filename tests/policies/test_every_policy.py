@@ -59,7 +59,7 @@ class TestEveryPolicy:
     def test_budget(self, policy, integer):
         """Total ≤ n and nothing in (0, 1), on whole cores whole numbers."""
 
-        @settings(max_examples=examples(4), deadline=None)
+        @settings(max_examples=examples(4))
         @given(plannable(policy, max_jobs=10))
         def check(situation):
             jobs, cores = situation
@@ -72,7 +72,7 @@ class TestEveryPolicy:
     def test_permuting_jobs_permutes_the_allocation(self, policy):
         """No job gains from standing earlier in the list (sizes and ages are distinct)."""
 
-        @settings(max_examples=examples(6), deadline=None)
+        @settings(max_examples=examples(6))
         @given(plannable(policy, max_jobs=8), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -131,7 +131,7 @@ class TestClassRules:
         """Total ≤ n, = n whenever some job can use it, nothing in (0, 1)."""
         whole = integer or policy == "wham-integer"
 
-        @settings(max_examples=examples(8), deadline=None)
+        @settings(max_examples=examples(8))
         @given(situations(*ANY))
         def check(situation):
             jobs, cores = situation
@@ -153,7 +153,7 @@ class TestClassRules:
     def test_permutation(self, policy):
         """Permuting jobs permutes the allocation, blocks and tables included."""
 
-        @settings(max_examples=examples(6), deadline=None)
+        @settings(max_examples=examples(6))
         @given(situations(*ANY), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation
@@ -170,7 +170,7 @@ class TestClassRules:
     def test_duplicating_classes(self, policy):
         """Calling half of a class by another name changes nothing."""
 
-        @settings(max_examples=examples(6), deadline=None)
+        @settings(max_examples=examples(6))
         @given(situations(*ANY, weights=False), st.randoms(use_true_random=False))
         def check(situation, random):
             jobs, cores = situation

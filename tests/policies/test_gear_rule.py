@@ -112,7 +112,7 @@ def test_less_than_the_largest_step_is_lacking(mode, weight):
     and who runs below gear 0 on what is left over counts for nothing.
     """
 
-    @settings(max_examples=examples(48), deadline=None)
+    @settings(max_examples=examples(48))
     @given(restricted_jobs(*STRICTLY_CONCAVE, "rooftop", "linear_power"))
     def check(situation):
         jobs, cores = situation
@@ -143,7 +143,7 @@ def test_less_than_the_largest_step_is_lacking(mode, weight):
 def test_greedy_is_exact_on_whole_widths(weight):
     """On whole widths with strictly concave speedups no division has a greater Σ w·s(k) than the gears."""
 
-    @settings(max_examples=examples(32), deadline=None)
+    @settings(max_examples=examples(32))
     @given(restricted_jobs(*STRICTLY_CONCAVE, widths=st.just("whole"), max_jobs=3))
     def check(situation):
         jobs, cores = situation
@@ -160,7 +160,7 @@ def test_greedy_is_exact_on_whole_widths(weight):
     check()
 
 
-@settings(max_examples=examples(48), deadline=None)
+@settings(max_examples=examples(48))
 @given(restricted_jobs(*STRICTLY_CONCAVE, widths=st.just("any"), max_jobs=8), st.integers(1, 20))
 def test_whole_widths_are_those_of_wham_integer(situation, cores):
     """WHAM on whole widths gives as wham-integer does on jobs of any width: the same widths per class.
@@ -183,7 +183,7 @@ def test_whole_widths_are_those_of_wham_integer(situation, cores):
             assert sorted(geared[of_class]) == sorted(plain[of_class])
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(restricted_jobs("power", "amdahl", "rooftop", "linear_power", "table"), st.booleans())
 def test_no_core_is_idle_that_a_waiting_job_could_use(situation, greedy):
     """A job waits only if not even its narrowest width is free."""

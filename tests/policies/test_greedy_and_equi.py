@@ -70,7 +70,7 @@ def weighted_jobs(own, weights):
 class TestGreedy:
     """GREEDY maximises Σ w s(k)."""
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(
         st.lists(st.tuples(POWERS, gen.numbers(0.1, 10.0)), min_size=1, max_size=5),
         st.integers(1, 12),
@@ -92,7 +92,7 @@ class TestGreedy:
             left_out.max() if 0 < len(own) - len(left_out) < cores and len(left_out) else 0.0
         )
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(st.lists(POWERS, min_size=1, max_size=5), st.integers(1, 12))
     def test_maximum_with_equal_weights(self, own, cores):
         """With w = 1 no allocation does more work."""
@@ -100,7 +100,7 @@ class TestGreedy:
         reached = float(speeds(jobs, allocate("greedy", jobs, cores)).sum())
         assert reached == pytest.approx(best_work([1.0] * len(own), own, cores), rel=1e-8)
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(
         st.lists(
             st.tuples(
@@ -160,7 +160,7 @@ class TestGreedy:
 class TestEqui:
     """EQUI divides equally."""
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(situations(*ANY))
     def test_water_filling(self, situation):
         """Every job has the same cores or its peak, and none at its peak has more than the others."""

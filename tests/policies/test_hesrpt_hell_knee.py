@@ -23,7 +23,7 @@ from support.rivals import INSTANCES, PAPER, cores_of, random_jobs, speedups_of
 # --- heSRPT -----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20))
 @given(
     st.lists(st.tuples(gen.numbers(0.1, 10.0), gen.numbers(0.2, 5.0)), min_size=1, max_size=7),
     gen.numbers(0.1, 0.9),
@@ -69,7 +69,7 @@ def naive_hesrpt(remaining, weight, arrival, p, n):
         sharing = [j for j in sharing if j not in low]
 
 
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 @given(gen.numbers(0.1, 0.9), st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
 def test_a_hesrpt(p, n, size, seed):
     """A-heSRPT is θ on the remaining sizes with no job below one core; all cores are used when N < n."""
@@ -120,7 +120,7 @@ def naive_hell(speedups, remaining, arrival, peaks, n):
     return out
 
 
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 @given(INSTANCES)
 def test_hell(instance):
     """HELL is its definition, searched exhaustively over whole widths."""
@@ -150,7 +150,7 @@ def naive_knee(speedup, remaining, alpha):
     )
 
 
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 @given(INSTANCES, gen.numbers(0.005, 1.0))
 def test_knee(instance, alpha):
     """KNEE serves the knees, found by trying every k, in ascending order; the last gets the remainder."""

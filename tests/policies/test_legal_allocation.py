@@ -62,7 +62,7 @@ def machines(draw):
 def test_what_every_policy_keeps_to(name):
     """Rigid and moldable jobs that hold cores keep them; others have an allowed width; at most n in all."""
 
-    @settings(max_examples=examples(10), deadline=None)
+    @settings(max_examples=examples(10))
     @given(machines(), st.booleans())
     def check(situation, integer):
         jobs, cores = situation

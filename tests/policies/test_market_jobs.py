@@ -125,7 +125,7 @@ def test_twin_classes(policy):
 
 
 @pytest.mark.parametrize("policy", MARKET, ids=repr)
-@settings(max_examples=examples(4), deadline=None)
+@settings(max_examples=examples(4))
 @given(population=populations(*FAST))
 def test_job_rules_are_the_policies(policy, population):
     """The rule gives every job what `allocate` gives it: any speedups, weights, loads, and last price."""
@@ -133,7 +133,7 @@ def test_job_rules_are_the_policies(policy, population):
 
 
 @pytest.mark.parametrize("policy", WHITTLE, ids=repr)
-@settings(max_examples=examples(3), deadline=None)
+@settings(max_examples=examples(3))
 @given(population=populations(*FAST))
 def test_the_whittle_rule_is_the_policy(policy, population):
     """The scalar search for widths and price ends where the vectorised one does, short jobs or long."""
@@ -141,7 +141,7 @@ def test_the_whittle_rule_is_the_policy(policy, population):
 
 
 @pytest.mark.parametrize("policy", [Wham(), Greedy(), Equi()], ids=repr)
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(8))
 @given(population=populations(*ONE_CORE, own_weights=False))
 def test_class_rules_are_the_policies(policy, population):
     """While jobs are fewer than cores, the class rule gives each class what `allocate` gives its jobs."""

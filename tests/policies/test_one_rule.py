@@ -54,7 +54,7 @@ def situations(draw, *kinds, weights):
 
 @pytest.mark.parametrize("policy", MARKET)
 @pytest.mark.parametrize("weights", [False, True], ids=["class weights", "own weights"])
-@settings(max_examples=examples(5), deadline=None)
+@settings(max_examples=examples(5))
 @given(data=st.data())
 def test_cores_and_price(policy, weights, data):
     """Any speedups, weights and number of cores, whole numbers of jobs and cores that just fit included."""
@@ -64,7 +64,7 @@ def test_cores_and_price(policy, weights, data):
 
 
 @pytest.mark.parametrize("policy", MARKET)
-@settings(max_examples=examples(5), deadline=None)
+@settings(max_examples=examples(5))
 @given(data=st.data())
 def test_whole_cores(policy, data):
     """The same on whole cores."""
@@ -74,7 +74,7 @@ def test_whole_cores(policy, data):
 
 
 @pytest.mark.parametrize("policy", MARKET)
-@settings(max_examples=examples(4), deadline=None)
+@settings(max_examples=examples(4))
 @given(own=st.lists(speedups(*SMOOTH), min_size=1, max_size=6, unique_by=repr), cores=st.integers(1, 20))
 def test_own_speedups(policy, own, cores):
     """Jobs that bring their own speedups are classes of their own."""

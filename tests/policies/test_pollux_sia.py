@@ -52,7 +52,7 @@ def with_held(jobs, held):
     return Jobs.of(jobs.workload, jobs.class_index, jobs.remaining, age=jobs.age, held=held[: len(jobs)])
 
 
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 @given(POLLUX)
 def test_pollux(instance):
     """Pollux finds the best of all whole allocations, restarts counted."""
@@ -103,7 +103,7 @@ def sia_cost(speedups, widths, held, age, delta):
     return total
 
 
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 @given(POLLUX)
 def test_sia(instance):
     """Sia finds the cheapest of all choices of widths 0, 1, 2, 4, …, in whole hundredths."""

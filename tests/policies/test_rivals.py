@@ -91,7 +91,7 @@ def test_sorting():
         assert ascending(keys).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
-@settings(max_examples=examples(24), deadline=None)
+@settings(max_examples=examples(24))
 @given(st.data(), INSTANCES, st.sampled_from(NAMES))
 def test_order_of_rows_does_not_matter(data, instance, name):
     """A job gets the same cores wherever its row stands; whole cores are whole and no more in total."""

@@ -101,7 +101,7 @@ def test_no_policy_but_equi_shares(policy):
     assert not Policy.of(policy).sharing
     policy = "wham_fitted:moments=1000" if policy == "wham_fitted" else policy  # a fit for each workload
 
-    @settings(max_examples=examples(2 if policy in DEAR else 6), deadline=None)
+    @settings(max_examples=examples(2 if policy in DEAR else 6))
     @given(situations.situations("power", "amdahl", "rooftop", max_jobs=12), st.booleans())
     def check(situation, demanding):
         jobs, cores = situation

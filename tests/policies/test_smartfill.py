@@ -61,7 +61,7 @@ def test_one_power_law_is_hesrpt():
     np.testing.assert_allclose(Smartfill().allocate(jobs, 64).cores, 64 * shares(np.ones(3), 0.5), rtol=1e-6)
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(10))
 @given(seed=st.integers(0, 2**32 - 1))
 def test_what_is_kept_changes_nothing(seed):
     """Events in a row with one table give what each of them gives with a fresh one."""
@@ -86,7 +86,7 @@ def test_what_is_kept_changes_nothing(seed):
         np.testing.assert_allclose(out, fresh, atol=1e-7)
 
 
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(
     size=st.one_of(st.integers(1, 16), st.integers(4 * CORES, 100)),
     seed=st.integers(0, 2**32 - 1),

@@ -49,7 +49,7 @@ def naive_wham(jobs, cores):
 class TestWham:
     """WHAM against naive implementations and at its corners."""
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(situations("power", "amdahl"))
     def test_bisection(self, situation):
         """WHAM is the naive bisection, below, at and above n jobs, with weights from 1e-6 to 1e6."""
@@ -57,7 +57,7 @@ class TestWham:
         cores = float(math.floor(cores))
         np.testing.assert_allclose(allocate("wham", jobs, cores), naive_wham(jobs, cores), rtol=1e-9)
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(situations("power"))
     def test_closed_form_for_power_laws(self, situation):
         """For power laws the price solves a linear equation on the set of jobs above one core."""

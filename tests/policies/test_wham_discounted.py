@@ -130,7 +130,7 @@ def situations(draw):
     return Jobs.of(workload, classes, sizes, age=rng.permutation(size).astype(float)), cores
 
 
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(situations(), st.one_of(st.none(), st.floats(0.01, 3.0)))
 def test_the_policy_is_its_formulas(situation, alpha):
     """Widths agree with the naive twin, at the rule's α and at a given one, in and out of overload."""
@@ -139,7 +139,7 @@ def test_the_policy_is_its_formulas(situation, alpha):
     np.testing.assert_allclose(found, Twin(jobs, cores, alpha).allocate(), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(situations(), st.randoms(use_true_random=False))
 def test_the_order_of_the_list_does_not_matter(situation, random):
     """Permuting the jobs permutes the allocation, whoever is starved."""
@@ -151,7 +151,7 @@ def test_the_order_of_the_list_does_not_matter(situation, random):
     np.testing.assert_allclose(shuffled, direct[order], rtol=1e-8, atol=1e-8)
 
 
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(situations())
 def test_a_smaller_discount_is_nearer_to_wham(situation):
     """α → 0 gives WHAM, with an error that falls with α."""

@@ -72,7 +72,7 @@ def weights_by_formula(workload, cores, numbers, jobs):
     return np.array(out)
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=examples(10))
 @given(size=st.integers(1, 30), seed=st.integers(0, 2**32 - 1))
 def test_the_rule_is_greedy_on_the_formula(size, seed):
     """The widths reach the largest Σ w·s(k) of all divisions of the cores, w by the formula of the page.

@@ -51,7 +51,7 @@ def steps_taken(jobs, out):
 class TestIntegerWham:
     """WHAM on whole cores."""
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(situations("power", "amdahl", max_jobs=8), st.booleans())
     def test_step_by_step(self, situation, as_option):
         """Concave speedups: as good as handing out core by core to the highest index."""
@@ -67,7 +67,7 @@ class TestIntegerWham:
         # Steps may differ by a rounding, then who gets the last core is a matter of taste; its value is not.
         np.testing.assert_allclose(steps_taken(jobs, out), steps_taken(jobs, naive), rtol=1e-9)
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(situations("power", "amdahl", "usl", max_jobs=8))
     def test_within_one_edge_of_the_real_valued(self, situation):
         """No job is further than one edge from its real-valued share on the same integer hulls."""
@@ -88,7 +88,7 @@ class TestIntegerWham:
         whole = allocate("wham-integer", jobs, cores)
         assert np.all(np.abs(whole - real) <= 1.0 + 1e-6)
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(gen.tables(integer=True), st.integers(1, 8), st.integers(1, 60))
     def test_tables(self, keys, count, cores):
         """On whole-number tables: whole numbers, no waste, and at most one step of the hull lost.

@@ -61,7 +61,7 @@ def machines(draw, *, free):
     return holding(jobs, workload, held), cores
 
 
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(machines(free=True), st.booleans())
 def test_wham_where_moves_are_free(situation, integer):
     """The very same cores and price as WHAM, whatever the widths and whatever jobs hold."""
@@ -89,7 +89,7 @@ def test_departures_where_moves_are_free(widths):
         assert np.array_equal(*left)
 
 
-@settings(max_examples=examples(32), deadline=None)
+@settings(max_examples=examples(32))
 @given(machines(free=False))
 def test_allowed_widths_within_the_cores(situation):
     """Never more than n cores in all, and every job served has a width that it may have."""
@@ -103,7 +103,7 @@ def test_allowed_widths_within_the_cores(situation):
     assert len(jobs) == 0 or out.any()
 
 
-@settings(max_examples=examples(16), deadline=None)
+@settings(max_examples=examples(16))
 @given(machines(free=False))
 def test_no_move_that_costs_for_ever(situation):
     """Jobs that all run, with room for all, and would stand still for 1e9 after a move stay."""

@@ -27,7 +27,7 @@ from support.strategies import CONCAVE, FAST, SMOOTH, cases, jobs_of, numbers, p
 LIMIT = 512.0
 WIDTHS = np.unique(np.concatenate([np.geomspace(1.0, LIMIT, 400), np.arange(1.0, 65.0)]))
 DISCOUNTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-quick = settings(max_examples=examples(12), deadline=None)
+quick = settings(max_examples=examples(12))
 
 
 def cost(speed, k, x, c, l, discount):
@@ -38,7 +38,7 @@ def cost(speed, k, x, c, l, discount):
 # --- the single arm --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(48), deadline=None)
+@settings(max_examples=examples(48))
 @given(
     case=st.one_of([cases(kind) for kind in (*FAST, "custom")]),
     x=numbers(1e-3, 1e3),
@@ -175,7 +175,7 @@ def check_sound(jobs, cores, allocation, *, whole):
             assert speedup(width + idle) <= speedup(width) * (1.0 + 1e-9)
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 @pytest.mark.parametrize("whole", [False, True])
 def test_no_core_idles_that_a_served_job_can_use(data, whole):

@@ -30,7 +30,7 @@ class TestDemand:
     def test_equals_brute_force(self, kind):
         """At every price the width bought costs no more than the best of a fine grid."""
 
-        @settings(max_examples=examples(8) if kind == "custom" else 40, deadline=None)
+        @settings(max_examples=examples(8) if kind == "custom" else 40)
         @given(gen.cases(kind), gen.numbers(1e-4, 1e2), gen.numbers(1e-2, 1e2))
         def check(case, price, weight):
             s = case.speedup
@@ -46,7 +46,7 @@ class TestDemand:
     def test_falls_with_the_price(self, kind):
         """A higher price never makes a job want more cores, and a higher weight never fewer."""
 
-        @settings(max_examples=examples(8), deadline=None)
+        @settings(max_examples=examples(8))
         @given(gen.cases(kind))
         def check(case):
             prices = np.geomspace(1e-5, 1e4, 120)
@@ -63,7 +63,7 @@ class TestDemand:
     def test_work_demand_equals_brute_force(self, kind):
         """GREEDY's purchase maximises w·s(k) − l·k over widths at least the most efficient."""
 
-        @settings(max_examples=examples(8) if kind == "custom" else 40, deadline=None)
+        @settings(max_examples=examples(8) if kind == "custom" else 40)
         @given(gen.cases(kind), gen.numbers(1e-3, 1e1), gen.numbers(1e-1, 1e1))
         def check(case, price, weight):
             s = case.speedup
@@ -77,7 +77,7 @@ class TestDemand:
 
         check()
 
-    @settings(max_examples=examples(16), deadline=None)
+    @settings(max_examples=examples(16))
     @given(gen.numbers(1e-3, 10.0), gen.numbers(0.05, 20.0), gen.numbers(0.05, 0.95))
     def test_closed_forms(self, price, weight, share):
         """Power and Amdahl demand are the closed forms of MODEL.md §1.1, threshold c·f(1) included."""
@@ -86,7 +86,7 @@ class TestDemand:
         assert Power(share).demand(price, weight) == pytest.approx(max(1.0, power), rel=1e-14)
         assert Amdahl(share).demand(price, weight) == pytest.approx(max(1.0, amdahl), rel=1e-14)
 
-    @settings(max_examples=examples(24), deadline=None)
+    @settings(max_examples=examples(24))
     @given(
         st.floats(0.0, 0.95),
         st.one_of(st.floats(1e-12, 3.0), st.floats(-300, -1).map(lambda e: 10.0**e)),
@@ -158,7 +158,7 @@ class TestDemand:
 class TestHull:
     """`hull = true` makes the speedup its least concave, non-falling majorant."""
 
-    @settings(max_examples=examples(24), deadline=None)
+    @settings(max_examples=examples(24))
     @given(gen.tables())
     def test_table_is_its_hull(self, keys):
         """Against the naive O(n²) mixture of widths; never below a measured point; concave; not falling."""
@@ -169,7 +169,7 @@ class TestHull:
         assert s.concave
         assert np.all(s(np.array(keys["cores"])) >= np.array(keys["speedup"]) * (1.0 - 1e-11))
 
-    @settings(max_examples=examples(24), deadline=None)
+    @settings(max_examples=examples(24))
     @given(gen.tables(monotone=True), gen.numbers(1e-3, 1e2))
     def test_hull_changes_no_demand(self, keys, price):
         """The widths worth buying are hull vertices whether or not the table is replaced by its hull."""

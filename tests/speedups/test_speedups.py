@@ -210,7 +210,7 @@ def test_derivatives_of_callables(function):
 class TestStack:
     """Many speedups evaluated together give what each gives alone."""
 
-    @settings(max_examples=examples(16), deadline=None)
+    @settings(max_examples=examples(16))
     @given(
         st.lists(gen.speedups(*gen.FAST), min_size=1, max_size=8),
         gen.numbers(1e-3, 1e2),

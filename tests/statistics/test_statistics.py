@@ -313,7 +313,7 @@ def test_given_warmup_must_leave_something():
         find_warmup([records(np.ones(10))], ONE, -1)
 
 
-@settings(deadline=None, max_examples=examples(20))
+@settings(max_examples=examples(20))
 @given(st.integers(0, 2**32), st.floats(1e-6, 1e6), st.floats(0.1, 3.0))
 def test_percentiles_within_a_bin(seed, scale, sigma):
     """Histogram percentiles lie within one bin, 2^-6 relative, of the sample's own."""

@@ -70,7 +70,7 @@ class TestSecondOpinion:
     """V* from an independent formulation."""
 
     @pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
-    @settings(max_examples=examples(8), deadline=None)
+    @settings(max_examples=examples(8))
     @given(
         gen.workloads("power", "amdahl", "rooftop", "linear_power", "table", max_classes=3),
         st.integers(1, 200),
@@ -83,7 +83,7 @@ class TestSecondOpinion:
         assume(optimum is not None)  # the solver gave up on its own
         assert bound(workload, cores).bound == pytest.approx(optimum, rel=1e-7)
 
-    @settings(max_examples=examples(10), deadline=None)
+    @settings(max_examples=examples(10))
     @given(gen.workloads("usl", "power", "amdahl"), st.integers(1, 100), gen.numbers(0.05, 0.95))
     def test_primal_by_marginal_costs(self, workload, cores, load):
         """For smooth speedups V* is the cost where every class's widths obey c·f(k) = l (or k at an end)."""
@@ -131,7 +131,7 @@ ANY = ("power", "amdahl", "usl", "rooftop", "linear_power", "table")
 class TestProperties:
     """What must hold for any workload."""
 
-    @settings(max_examples=examples(8), deadline=None)
+    @settings(max_examples=examples(8))
     @given(gen.workloads(*ANY), st.integers(1, 100), gen.numbers(0.05, 0.95), gen.numbers(1.0, 1e4))
     def test_scale_invariance(self, workload, cores, load, factor):
         """V*, widths and price stay when rates and n grow together."""
@@ -140,7 +140,7 @@ class TestProperties:
         assert large.bound == pytest.approx(small.bound, rel=1e-9)
         assert large.price == pytest.approx(small.price, rel=1e-6, abs=1e-12)
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(gen.workloads("power", "amdahl"), st.integers(2, 100), gen.numbers(0.1, 0.9))
     def test_shadow_price(self, workload, cores, load):
         """dV*/dn = −l*/λ, which `core_value` states."""
@@ -151,7 +151,7 @@ class TestProperties:
         assert slope == pytest.approx(-found.core_value, rel=1e-3, abs=1e-7 * found.bound / cores)
         assert found.core_value == pytest.approx(found.price / workload.total_rate, rel=1e-14)
 
-    @settings(max_examples=examples(16), deadline=None)
+    @settings(max_examples=examples(16))
     @given(gen.workloads(*ANY), st.integers(1, 60), gen.numbers(0.05, 0.95))
     def test_order_of_the_bounds(self, workload, cores, load):
         """Fewer choices cost more: the capped bound lies above V*, the integer bound above it; KKT holds."""
@@ -162,7 +162,7 @@ class TestProperties:
         assert found.price >= 0.0
         assert all(c.cores >= 1.0 - 1e-12 for c in found.classes)
 
-    @settings(max_examples=examples(6), deadline=None)
+    @settings(max_examples=examples(6))
     @given(gen.workloads(*ANY), st.integers(1, 40), gen.numbers(0.05, 0.95))
     def test_monotone_in_cores(self, workload, cores, load):
         """More cores never cost more."""
@@ -174,7 +174,7 @@ class TestProperties:
         prices = [value.price for value in values]
         assert all(b <= a * (1.0 + 1e-6) + 1e-12 for a, b in itertools.pairwise(prices))
 
-    @settings(max_examples=examples(6), deadline=None)
+    @settings(max_examples=examples(6))
     @given(gen.workloads(*ANY), st.integers(1, 60), gen.numbers(0.05, 0.95), gen.numbers(0.05, 0.95))
     def test_splitting_a_class(self, workload, cores, load, share):
         """Two classes that split the arrivals of one change no bound."""
@@ -191,7 +191,7 @@ class TestProperties:
         for attribute in ("bound", "bound_capped", "bound_integer"):
             assert getattr(two, attribute) == pytest.approx(getattr(one, attribute), rel=1e-9)
 
-    @settings(max_examples=examples(10), deadline=None)
+    @settings(max_examples=examples(10))
     @given(gen.workloads(*ANY), st.integers(1, 30), gen.numbers(1.0, 30.0))
     def test_infeasible_says_what_would_do(self, workload, cores, load):
         """A load of one or more is an error whose n is the least that works."""
@@ -208,7 +208,7 @@ class TestProperties:
         else:  # a super-linear start does more than one unit of work on a core
             assume(any(float(s(s.most_efficient)) > s.most_efficient * (1 + 1e-9) for s in workload.speedups))
 
-    @settings(max_examples=examples(12), deadline=None)
+    @settings(max_examples=examples(12))
     @given(gen.tables(integer=True), st.integers(1, 30), gen.numbers(0.1, 0.9))
     def test_integer_bound_of_integer_tables(self, keys, cores, load):
         """For tables whose corners are whole numbers the integer bound is the capped one."""
@@ -216,7 +216,7 @@ class TestProperties:
         found = bound(workload, cores)
         assert found.bound_integer == pytest.approx(found.bound_capped, rel=1e-9)
 
-    @settings(max_examples=examples(6), deadline=None)
+    @settings(max_examples=examples(6))
     @given(gen.workloads("power", "amdahl", "usl"), st.integers(1, 30), gen.numbers(0.1, 0.9))
     def test_integer_bound_is_the_bound_of_integer_tables(self, workload, cores, load):
         """The integer bound is the capped bound of the speedups' values on whole cores."""

@@ -128,7 +128,7 @@ def test_no_policy_costs_less_on_a_batch(kind):
     policy, cores = Policy.of(QUICK.get(kind, kind)), 6
     ran = program(policy, FOUR.at(cores, 0.7), cores)
 
-    @settings(max_examples=examples(4), deadline=None)
+    @settings(max_examples=examples(4))
     @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.05, 3.0)), min_size=1, max_size=3))
     def check(jobs):
         classes, sizes = np.array([i for i, _ in jobs]), np.array([x for _, x in jobs])

@@ -77,7 +77,7 @@ def test_paper_fixed_point():
 
 
 @pytest.mark.parametrize("policy", RULES)
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(situation=situations())
 def test_nothing_moves_at_the_fixed_point(policy, situation):
     """F(z*) = 0 for mixed speedups and phase-type sizes, and the widths in use are the market's own."""
@@ -88,7 +88,7 @@ def test_nothing_moves_at_the_fixed_point(policy, situation):
     np.testing.assert_allclose(fluid.by_class(point.state), point.jobs)
 
 
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(situation=situations())
 def test_wham_attains_the_bound(situation):
     """WHAM's cost at the fixed point is the lower bound V*, and no other rule is below it."""
@@ -99,7 +99,7 @@ def test_wham_attains_the_bound(situation):
 
 
 @pytest.mark.parametrize("policy", RULES)
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(situation=situations(), data=st.data())
 def test_jacobian_is_the_derivative(policy, situation, data):
     """The analytic Jacobian agrees with finite differences of F, at random states and in overload."""
@@ -117,7 +117,7 @@ def test_jacobian_is_the_derivative(policy, situation, data):
 
 
 @pytest.mark.parametrize("policy", RULES)
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(situation=situations(), data=st.data())
 def test_curvature_is_the_second_derivative(policy, situation, data):
     """D²F:W agrees with finite differences of the Jacobian, for W a sum of products v vᵀ."""

@@ -91,7 +91,7 @@ def test_prediction_against_the_exact_chain(policy, exact):
     assert result.cost - result.coefficient / 128 < exact * 0.96
 
 
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(situation=situations())
 def test_coefficient_does_not_depend_on_the_cores(situation):
     """At fixed load the coefficient is the same at n and 3n cores."""
@@ -101,7 +101,7 @@ def test_coefficient_does_not_depend_on_the_cores(situation):
         assert large.coefficient == pytest.approx(small.coefficient, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(situation=situations())
 def test_covariance_is_one(situation):
     """W solves its equation and is positive definite; jobs that change phase add no noise to their class."""

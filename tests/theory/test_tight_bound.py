@@ -74,7 +74,7 @@ def test_who_gives_whole_cores():
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE_CORES))
-@settings(max_examples=examples(6), deadline=None)
+@settings(max_examples=examples(6))
 @given(data=st.data())
 def test_declared_whole_cores_are_whole(name, data):
     """A policy that declares whole cores gives no fraction, whatever the jobs, even of 7.5 cores."""

@@ -42,7 +42,7 @@ def ask_everything(schema, examples):
         for mode in GenerationMode:
 
             @given(case=operation.as_strategy(generation_mode=mode))
-            @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
             @seed(1)
             def ask(case):
                 if case.path == "/v1/jobs/{job}/log" and isinstance(case.query, dict):
