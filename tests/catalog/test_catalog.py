@@ -92,6 +92,7 @@ class TestKinds:
             ("distributions", "exponentail", "no distribution is called.*did you mean 'exponential'"),
             ("arrivals", "poison", "no arrival process is called.*did you mean 'poisson'"),
             ("policies", "zzzzzz", "known: .*wham"),
+            ("capacities", "failure", "no capacity is called.*did you mean 'failures'"),
             ("policies", "", "no policy is called ''"),
         ],
     )

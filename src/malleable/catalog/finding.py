@@ -85,7 +85,9 @@ def display(family: str, kind: str) -> str:
 
 def singular(family: str) -> str:
     """`policies` -> `policy`, `speedups` -> `speedup`."""
-    return {"policies": "policy", "arrivals": "arrival process"}.get(family, family.removesuffix("s"))
+    if family == "arrivals":
+        return "arrival process"
+    return family.removesuffix("ies") + "y" if family.endswith("ies") else family.removesuffix("s")
 
 
 def _named(family: str, reference: str) -> Any:
