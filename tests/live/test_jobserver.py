@@ -225,7 +225,7 @@ def ends(server):
     """The descriptors by which a build reads and writes tokens."""
     if server.inherited:
         return server.inherited
-    path = server.environment()["MAKEFLAGS"].partition("fifo:")[2]
+    path = server.environment({})["MAKEFLAGS"].partition("fifo:")[2]
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
     end = os.open(path, os.O_RDWR)
     server._stack.callback(os.close, end)
@@ -273,7 +273,7 @@ def test_nothing_is_left():
     """Closing removes the pipe and its folder, and may be repeated."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     server = Jobserver(2, "fifo")
-    path = server.environment()["MAKEFLAGS"].partition("fifo:")[2]
+    path = server.environment({})["MAKEFLAGS"].partition("fifo:")[2]
     server.close()
     server.close()
     assert not Path(path).parent.exists()
