@@ -6,6 +6,7 @@ Each part stands by itself; one that fails prints why and the next goes on.
 """
 
 import concurrent.futures
+import functools
 import multiprocessing
 import os
 import platform
@@ -21,6 +22,7 @@ import numpy as np
 import scipy
 from scipy import special
 
+from malleable import simulate
 from malleable.contracts import Distribution, Policy
 from malleable.engine.gpu.availability import device_name
 from malleable.engine.gpu.backends import Processor, default_backend
@@ -256,19 +258,26 @@ def order_statistics(encoded, seed):
     return mean, points, (at + 0.5) / SAMPLES
 
 
-def covers(seed: int) -> bool:
-    """Whether the interval of one run has the exact cost in it."""
-    result = simulated("wham", paper_workload(16), 16, 4_000_000, confidence=0.95, seed=seed)
-    return bool(result.cost.low <= EXACT[0][2] <= result.cost.high)
+def covers(policy: str, cores: int, exact: float, jobs: int, seed: int) -> bool:
+    """Whether the interval of one run, as a user asks for it, has the exact cost in it."""
+    result = simulate("paper", cores, policy, load=0.25, jobs=jobs, seed=seed, engine="gpu")
+    return bool(result.cost.low <= exact <= result.cost.high)
 
 
 def coverage() -> None:
-    """Intervals of 95 % cover in 93 to 97 % of runs."""
-    spawned = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=spawned) as pool:
-        hits = list(pool.map(covers, range(RUNS), chunksize=max(1, RUNS // (4 * WORKERS))))
-    share = float(np.mean(hits))
-    tell(0.93 <= share <= 0.97, f"coverage {share:.1%} over {len(hits)} runs of 4e6 jobs")
+    """Intervals of 95 % cover in 93 to 97 % of runs, also where the busiest pool has load .87."""
+    for policy, cores, exact, jobs, runs in (
+        (*EXACT[0], 4_000_000, RUNS),
+        ("fw-cam:beta=0.76", 128, 0.31585720, 200_000_000, RUNS // 2),
+    ):
+        spawned = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=spawned) as pool:
+            asked = functools.partial(covers, policy, cores, exact, jobs)
+            hits = list(pool.map(asked, range(runs), chunksize=max(1, runs // (4 * WORKERS))))
+        share = float(np.mean(hits))
+        tell(
+            0.93 <= share <= 0.97, f"{policy}: coverage {share:.1%} over {len(hits)} runs of {jobs:.0e} jobs"
+        )
 
 
 def overload() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from malleable import compare, simulate
 from malleable.model import JobClass, Workload, paper_workload
+from malleable.paper.experiments.shared.fw_cam_pools import planned
 from malleable.results import Comparison, Result, Status, summarise
 from malleable.simulation import DEFAULT_JOBS, Settings, default_jobs
 from malleable.statistics.intervals import bent, skewness
@@ -72,6 +73,32 @@ class TestRelaxation:
         model = one_class(EXPONENTIAL).at(1, 0.95)
         assert length(model, 1, 1.0, 1e6, 1).share > 1.0
         assert length(model, 1, 1.0, 1e6, 1000).share < 0.1
+
+    def test_pools(self):
+        """A class with a pool of its own relaxes as M/M/1 of the pool's load; the slowest counts."""
+        classes = [
+            JobClass(name, {"kind": "poisson", "rate": rate}, EXPONENTIAL, {"kind": "power", "exponent": 0.5})
+            for name, rate in (("often", 3.0), ("seldom", 1.0))
+        ]
+        model = Workload("two", tuple(classes))
+        assert relaxation_jobs(model, 64, (0.5, 0.9)) == pytest.approx(4.0 * (1.0 - 0.9**0.5) ** -2)
+        assert relaxation_jobs(model, 64, (0.95, 0.1)) == pytest.approx(4.0 / 3.0 * (1.0 - 0.95**0.5) ** -2)
+        assert relaxation_jobs(model, 64, (0.0, 0.0)) == pytest.approx(4.0)
+        assert relaxation_jobs(model, 64, (1.0, 0.1)) == math.inf
+
+    def test_a_pool_that_is_nearly_full(self):
+        """FW-CAM on a machine at load .25 may have a pool at .97: runs must be as long as that pool needs.
+
+        Its load is what Erlang C is asked about, and what the JSON and a merged result have.
+        """
+        result = simulate("paper", 32, "fw-cam:beta=0.76", load=0.25, jobs=60_000, seed=1)
+        pools = planned(32, 0.76, 0.25, 10**6)["pools"]
+        assert result.pool_loads == pytest.approx([pool["utilisation"] for pool in pools], rel=1e-9)
+        assert said(result, "too short")
+        assert not said(simulate("paper", 32, "wham", load=0.25, jobs=60_000, seed=1), "too short")
+        again = Result.from_dict(json.loads(json.dumps(result.document())), result.records)
+        assert again == result
+        assert Result.merge([again]).pool_loads == result.pool_loads
 
     def test_squares(self):
         """Exponential sizes show their squares at once (κ = 6), a Pareto tail of shape 2.2 never."""

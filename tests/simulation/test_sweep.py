@@ -7,7 +7,9 @@ import pytest
 import malleable
 from malleable.errors import ParameterError
 from malleable.model import paper_workload
+from malleable.simulation import Settings
 from malleable.simulation.sweep import FEWEST, MOST, replications
+from malleable.simulation.task import checked_task, compared
 
 SETTINGS = [("paper", 4, 0.5), ("paper", 8, 0.25)]
 
@@ -45,8 +47,18 @@ def test_what_is_refused():
 
 
 def test_replications_are_long_enough():
-    """Powers of 2 between a warp and 512: fewer, longer ones at high load; the same whatever the policy."""
-    counts = [replications(paper_workload(64, load), 64, 1 << 22) for load in (0.2, 0.6, 0.9, 0.99)]
+    """Powers of 2 between a warp and 512: fewer, longer ones at high load, or beside a full pool."""
+    counts = [replications(task("wham", load), 1 << 22) for load in (0.2, 0.6, 0.9, 0.99)]
     assert counts == sorted(counts, reverse=True)
     assert all(FEWEST <= count <= MOST and count & (count - 1) == 0 for count in counts)
     assert counts[0] > counts[-1] == FEWEST
+    wham, pools = compared([task("wham", 0.25), task("fw-cam:beta=0.76", 0.25)])
+    assert (
+        replications(wham, 1 << 22)
+        == replications(pools, 1 << 22)
+        < replications(task("wham", 0.25), 1 << 22)
+    )
+
+
+def task(policy, load):
+    return checked_task(paper_workload(64, load), 64, policy, None, Settings(jobs=1))

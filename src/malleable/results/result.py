@@ -91,6 +91,8 @@ class Result:
     """Whether large jobs can keep others waiting under the policy."""
     mean_cores: float | None = None
     """Cores there were on average, where their number changed."""
+    pool_loads: tuple[float, ...] = ()
+    """Loads of the classes' own pools, where the policy has any: the fullest says how long a run must be."""
     policy_notes: tuple[str, ...] = ()
     """Those of the notes that are the policy's own."""
     versions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -165,6 +167,7 @@ class Result:
             "whole_cores": self.whole_cores,
             "blocking": self.blocking,
             "mean_cores": self.mean_cores,
+            "pool_loads": [number(load) for load in self.pool_loads],
         }
 
     def document(self) -> dict[str, Any]:
@@ -192,6 +195,7 @@ class Result:
             whole_cores=document.get("whole_cores", False),
             blocking=document.get("blocking", False),
             mean_cores=document.get("mean_cores"),
+            pool_loads=tuple(read_number(load) for load in document.get("pool_loads", ())),
             records=records,
         )
 

@@ -58,6 +58,7 @@ def summarise(
     whole_cores: bool = False,
     blocking: bool = False,
     mean_cores: float | None = None,
+    pool_loads: Sequence[float] = (),
     policy_notes: Sequence[str] = (),
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
@@ -67,14 +68,15 @@ def summarise(
     caller knows; a run that turns out unstable or short of `precision` is labelled so here. `whole_cores` and
     `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
     tails. `mean_cores` is how many of the cores there were on average, where their number changed.
-    `policy_notes` are what the policy has to say of itself on this workload; they stand behind the doubts.
+    `pool_loads` are the loads of the classes' own pools, where the policy has any. `policy_notes` are what
+    the policy has to say of itself on this workload; they stand behind the doubts.
     """
     cores = checked_cores(cores)
     lowest, steady = _bound(workload, cores, mean_cores)
     tight, name, long = None, None, None
     if lowest is not None:
         tight, name = lowest.tightest(whole_cores=whole_cores)
-        long = length(workload, cores, sum(c.jobs for c in lowest.classes), jobs, len(runs))
+        long = length(workload, cores, sum(c.jobs for c in lowest.classes), jobs, len(runs), pools=pool_loads)
         steady = stability(runs, far_too_short=long.refused)
     left_out = find_warmup(runs, workload, warmup)
     estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls, length=long)
@@ -95,6 +97,7 @@ def summarise(
         whole_cores=whole_cores,
         blocking=blocking,
         mean_cores=mean_cores,
+        pool_loads=tuple(pool_loads),
         utilisation=sums.utilisation,
         effective_load=sums.effective_load,
         overload=sums.overload,
@@ -151,6 +154,7 @@ def merge(results: Iterable[Result]) -> Result:
         whole_cores=first.whole_cores,
         blocking=first.blocking,
         mean_cores=first.mean_cores,
+        pool_loads=first.pool_loads,
         policy_notes=first.policy_notes,
     )
 

@@ -14,7 +14,7 @@ from malleable.simulation.carry_out import carry_out
 from malleable.simulation.engine_choice import with_engine
 from malleable.simulation.run_task import task_result, usable
 from malleable.simulation.settings import Settings
-from malleable.simulation.task import checked_task, replicated
+from malleable.simulation.task import checked_task, compared, replicated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,12 @@ def compare(
     if not chosen or not grid or not loads:
         raise ParameterError("there is nothing to compare", "name at least one policy and number of cores")
     common = Settings(**settings)
-    tasks = [checked_task(workload, n, policy, r, common) for n in grid for r in loads for policy in chosen]
+    tasks = [
+        task
+        for n in grid
+        for r in loads
+        for task in compared([checked_task(workload, n, policy, r, common) for policy in chosen])
+    ]
     labels = {task.label for task in tasks}
     if baseline is not None and baseline not in labels:
         raise ParameterError(

@@ -17,9 +17,9 @@ from malleable.simulation.engine_choice import with_engine
 from malleable.simulation.program import program
 from malleable.simulation.run_task import run_task
 from malleable.simulation.settings import Settings
-from malleable.simulation.task import Task, checked_task
+from malleable.simulation.task import Task, checked_task, compared
 from malleable.statistics import Estimate, difference, estimate, find_warmup
-from malleable.statistics.run_length import FILLINGS, RELAXATIONS, relaxation_jobs
+from malleable.statistics.run_length import jobs_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,7 +66,7 @@ def sweep(
         raise ParameterError("there is nothing to compare", "name at least one policy")
     common = Settings(jobs=jobs, engine=engine)
     chosen = [
-        [checked_task(workload, n, policy, None, replace(common, seed=seed + k)) for policy in policies]
+        compared([checked_task(workload, n, p, None, replace(common, seed=seed + k)) for p in policies])
         for k, (workload, n) in enumerate(settings)
     ]
     tasks = [with_engine(_as_long_as_all(mine, jobs * len(chosen))) for mine in chosen]
@@ -107,13 +107,13 @@ def _on_device(
 
 def _asked(kind: Any, task: Task, jobs: int) -> Any:
     made = program(task.policy, task.workload, task.cores)
-    count = replications(task.workload, task.cores, jobs)
+    count = replications(task, jobs)
     return kind(task.workload, task.cores, made, task.settings.seed, count, jobs)
 
 
-def replications(workload: Workload, cores: float, jobs: int) -> int:
+def replications(task: Task, jobs: int) -> int:
     """How many share the jobs of a setting: a power of 2, each long enough to forget its empty start."""
-    needed = RELAXATIONS * relaxation_jobs(workload, cores) + FILLINGS * workload.total_load
+    needed = jobs_needed(task.relaxation, task.workload.total_load)
     most = max(min(jobs / needed, MOST), 1.0) if math.isfinite(needed) else 1.0
     return max(FEWEST, 1 << int(math.log2(most)))
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy, label
 from malleable.engine.engines import DEFAULT_ENGINE, known_engine
+from malleable.engine.pools import pool_loads
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
 from malleable.simulation.checks import check_load, check_numbers, check_statistics
 from malleable.simulation.program import program
 from malleable.simulation.settings import Settings, default_jobs
 from malleable.sources import Drawn, Source
+from malleable.statistics.run_length import relaxation_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,10 @@ class Task:
     settings: Settings
     source: Source
     engine: str = DEFAULT_ENGINE
+    pool_loads: tuple[float, ...] = ()
+    """Loads of the classes' own pools, where the policy has any."""
+    relaxation: float = 0.0
+    """Jobs in which the slowest of the policies that are compared forgets; see `statistics.run_length`."""
 
 
 def checked_task(
@@ -51,8 +60,15 @@ def checked_task(
     chosen = Policy.of(policy)
     name = label(policy, chosen)
     with blame_policy(chosen, name):
-        program(chosen, described, n, plain=settings.plain)
-    return Task(described, n, chosen, name, settings, Drawn(settings.seed), settings.engine)
+        busy = pool_loads(program(chosen, described, n, plain=settings.plain), described, n)
+    source, slowness = Drawn(settings.seed), relaxation_jobs(described, n, busy)
+    return Task(described, n, chosen, name, settings, source, settings.engine, busy, slowness)
+
+
+def compared(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks of one setting, all as slow as the slowest: paired replications must be equally long."""
+    slowest = max(task.relaxation for task in tasks)
+    return [replace(task, relaxation=slowest) for task in tasks]
 
 
 def replicated(task: Task) -> list[Task]:

@@ -11,6 +11,9 @@ its relaxation time is 2σ²/(n(1 − ρ))². In jobs, and with the exact factor
 (Work counts as core-time on the most efficient width.) Besides, a system that starts empty has to fill, which
 takes some response times: as many jobs as are present at least, N = λ V* without holding costs.
 
+Where every class has a pool of its own (FW-CAM), each pool is such a queue with a load of its own, and the
+slowest counts: R_i = ((1 + √ρ_i)/(1 − ρ_i))² (a_i + b_i)/2 jobs of the class, λ/λ_i as many of all classes.
+
 Of a queue in which a large job keeps others waiting, the cost depends on the squares of sizes (Pollaczek and
 Khinchine). How well m jobs show the mean square is κ/m, κ = E[X⁴]/(E[X²])², over the mix of classes.
 
@@ -26,6 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from malleable.contracts import Distribution, FloatArray
     from malleable.model import Workload
 
@@ -67,29 +72,51 @@ class Length(NamedTuple):
         return self.share >= PLENTY
 
 
-def length(workload: Workload, cores: float, present: float, jobs: float, replications: int) -> Length:
+def length(
+    workload: Workload,
+    cores: float,
+    present: float,
+    jobs: float,
+    replications: int,
+    *,
+    pools: Sequence[float] = (),
+) -> Length:
     """Compare `jobs` over all replications with what an honest interval needs; `present` is N at least."""
-    relaxation = relaxation_jobs(workload, cores)
-    needed = RELAXATIONS * relaxation + FILLINGS * present
+    relaxation = relaxation_jobs(workload, cores, pools)
+    needed = jobs_needed(relaxation, present)
     each = jobs / replications / (REFUSED * needed)
     return Length(jobs, relaxation, needed, min(jobs / needed, each) if isfinite(needed) else 0.0)
 
 
-def relaxation_jobs(workload: Workload, cores: float) -> float:
+def jobs_needed(relaxation: float, present: float) -> float:
+    """How long a run must be that forgets in `relaxation` jobs, with so many present."""
+    return RELAXATIONS * relaxation + FILLINGS * present
+
+
+def relaxation_jobs(workload: Workload, cores: float, pools: Sequence[float] = ()) -> float:
     """R of the module's text: jobs that come during a relaxation time; infinite at a load of 1.
 
-    A law without a second moment counts as if it were exponential here; it has a note of its own.
+    `pools` are the loads of the classes' own pools, where they have any. A law without a second moment counts
+    as if it were exponential here; it has a note of its own.
     """
     widths = np.minimum([float(s.most_efficient) for s in workload.speedups], cores)
     usage = np.array([k / float(s(k)) for k, s in zip(widths, workload.speedups, strict=True)])
-    load = float(workload.loads @ usage) / cores
-    if load >= 1.0:
-        return inf
-    noise = [_variability(c.size) + _variability(c.arrivals.interval) for c in workload.classes]
-    sizes, rates = workload.mean_sizes * usage, workload.rates / workload.total_rate
+    noise = np.array([_variability(c.size) + _variability(c.arrivals.interval) for c in workload.classes])
+    sizes, shares = workload.mean_sizes * usage, workload.rates / workload.total_rate
     # In units of the mean size: squares of tiny or huge times are no numbers.
-    spread = float(rates @ ((sizes / float(rates @ sizes)) ** 2 * np.array(noise))) / 2.0
-    return float(((1.0 + load**0.5) / (1.0 - load)) ** 2 * spread)
+    spread = float(shares @ ((sizes / float(shares @ sizes)) ** 2 * noise))
+    whole = _forgetting(float(workload.loads @ usage) / cores, spread)
+    arriving = shares > 0.0
+    own = [
+        _forgetting(load, n) / share
+        for load, n, share in zip(np.asarray(pools)[arriving], noise[arriving], shares[arriving], strict=True)
+    ] if len(pools) else []  # fmt: skip
+    return float(max([whole, *own]))
+
+
+def _forgetting(load: float, noise: float) -> float:
+    """Jobs in which a queue forgets whose sizes and inter-arrival times have these squared variations."""
+    return ((1.0 + load**0.5) / (1.0 - load)) ** 2 * noise / 2.0 if load < 1.0 else inf
 
 
 def jobs_for_squares(workload: Workload) -> float:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.contracts import FloatArray
-from malleable.engine.compiling import CLASS_RULE, compiled
 from malleable.engine.gpu.count_table import (
     MOST_ROWS,
     CountTable,
@@ -19,6 +18,7 @@ from malleable.engine.gpu.count_table import (
 )
 from malleable.engine.gpu.laws import Laws, components, encode_laws
 from malleable.engine.gpu.layout import GIVEN, POISSON, RENEWAL
+from malleable.engine.pools import pool_loads, pool_widths
 from malleable.engine.rule_interface import POOLS, SHARE, ClassProgram
 from malleable.engine.speedup_table import encode, speed
 
@@ -62,8 +62,7 @@ class Setting:
         """Of the machine, or of its busiest pool: how long queues get follows from it."""
         if self.program.discipline != POOLS:
             return float(self.workload.load(self.cores))
-        speeds = self.fixed[self.classes : 2 * self.classes]
-        return float(np.max(np.asarray(self.workload.loads) / (np.asarray(self.program.slots) * speeds)))
+        return max(pool_loads(self.program, self.workload, self.cores))
 
     @property
     def room(self) -> int:
@@ -128,7 +127,6 @@ def _laws(workload: Workload, source: int) -> tuple[Laws, FloatArray, Any]:
 
 
 def _fixed(program: ClassProgram, cores: float, encoded: FloatArray, m: int) -> FloatArray:
-    width = np.zeros(m)
-    compiled(program.rule, CLASS_RULE)(np.zeros(m), cores, program.table.copy(), width)
+    width = pool_widths(program, cores, m)
     speeds = np.array([speed(encoded, i, float(k)) for i, k in enumerate(width)])
     return np.concatenate([width, speeds, 1.0 / speeds])
