@@ -13,6 +13,7 @@ from support.paper_checks import broken, check_cells, check_findings, computed, 
 from support.paper_numbers import comparison
 
 OPTIMAL, STUDY, TERMS = "On small systems", "WHAM's gaps are those", "Exact chains extrapolate"
+IMPROVED = "wham-improved", "wham-improved:headroom=1"
 BLIND, SIZED = "On held-out workloads wham-improved", "On held-out workloads wham-fitted"
 NO_LOSS, TABLE = "wham-improved is on none", "With sizes known the gains"
 BOUND, STABLE = "As n grows", "Both policies are stable"
@@ -33,7 +34,7 @@ def made_up(effort=NORMAL):
             name, cores = cell.key.split("-")[1], given["cores"]
             known = BLIND_STUDY.get((name, cores, given["load"]))
             gap = 0.2 if known is None else known.wham
-            costs = {"wham": {"cost": 1.0 + 0.01 * gap}, "wham-improved": {"cost": 1.00005}}
+            costs = {"wham": {"cost": 1.0 + 0.01 * gap}, **{key: {"cost": 1.00005} for key in IMPROVED}}
             values[cell.key] = {"states": 100, "real": {"optimum": 1.0, "policies": costs}}
         elif cell.key.startswith("order"):
             n = given["cores"]
@@ -130,8 +131,9 @@ def test_gaps_that_are_not_those_of_the_study_are_told():
 
         return after(change)
 
-    assert verdict(gap("wham-improved", 1.0030), STUDY).holds is False
-    assert verdict(gap("wham-improved", 1.0030), OPTIMAL).holds is False
+    assert verdict(gap(IMPROVED[1], 1.0030), STUDY).holds is False
+    assert verdict(gap(IMPROVED[1], 1.0030), OPTIMAL).holds is False
+    assert verdict(gap(IMPROVED[0], 1.0030), OPTIMAL).holds
     assert verdict(gap("wham", 1.0799), STUDY).holds is False
 
 
@@ -187,7 +189,7 @@ def test_quick_numbers_are_right():
     values = computed(e15, only=lambda key: key.startswith(("gap", "order")))
     real = values["gap-weights-8-0.7"]["real"]
     assert real["policies"]["wham"]["cost"] / real["optimum"] == pytest.approx(1.140, abs=0.001)
-    assert real["policies"]["wham-improved"]["cost"] / real["optimum"] < 1.001
+    assert all(real["policies"][policy]["cost"] / real["optimum"] < 1.001 for policy in IMPROVED)
     few, many = values["order-shapes-32-0.3"], values["order-shapes-64-0.3"]
     for which, term in (("optimum", "best term"), ("wham", "wham term")):
         exact = [(one[which] - one["bound"]) * n for one, n in ((few, 32), (many, 64))]

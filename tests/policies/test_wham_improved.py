@@ -13,7 +13,7 @@ from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base.job_rule import job_rows
-from malleable.policies.base.paired_trial import Trial
+from malleable.policies.base.paired_trial import Trial, relative
 from malleable.policies.improvement import plan as planning
 from malleable.policies.rules.improved_job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.policies.rules.improved_rule import improved_rule
@@ -278,8 +278,21 @@ class TestStayingWithWham:
         monkeypatch.setattr(planning, "blind_trial", lambda *_: Trial(0.01, 0.001))
         assert "a gain of -1.00%" in planning._made(made, 8.0).note
 
-    def test_a_load_on_which_it_would_lose(self, monkeypatch):
-        """Where sizes are not exponential and a load 25 % higher brings a loss, it stays with WHAM."""
+    def test_a_load_on_which_it_would_lose(self):
+        """Where a load 25 % higher brings a loss, it is fitted to a load between, and loses at neither."""
+        made = WEIGHTS.at(8, 0.8)
+        trusting, careful = planning._made(made, 8.0, 1.0), planning._made(made, 8.0, 1.25)
+        high = WEIGHTS.at(8, 0.95)
+        base = planning.wham_path(high, 8.0).costs
+        lost, kept = (
+            relative(planning.improved_path(high, 8.0, one.value).costs, base) for one in (trusting, careful)
+        )
+        assert lost.difference > 0.05
+        assert kept.difference < 0.005 + 3.0 * kept.error
+        assert 0.04 < careful.gain < trusting.gain
+
+    def test_a_load_on_which_jobs_would_lose(self, monkeypatch):
+        """Where sizes are not exponential, trials on jobs decide; if none is met, it stays with WHAM."""
         tried = []
 
         def trial(workload, cores, *_):
@@ -287,18 +300,16 @@ class TestStayingWithWham:
             return Trial(-0.02 if len(tried) == 1 else 0.004, 0.002)
 
         monkeypatch.setattr(planning, "blind_trial", trial)
-        value = planning.plan(WEIGHTS.at(8, 0.7), 8).value
         rows = [
             {**r, "size": {"kind": "lognormal", "mean": 1.0, "sigma": 1.0}}
             for r in WEIGHTS.to_dict()["classes"]
         ]
         made = Workload.from_dict({"name": "lognormal", "classes": rows}).at(8, 0.7)
-        found = planning._checked(made, 8.0, value, Trial(-0.1, 0.001), 1.25)
+        found = planning._made(made, 8.0, 1.25)
         assert "higher than told" in found.note
-        assert tried == pytest.approx([0.7, 0.875])
-        assert not planning._checked(WEIGHTS.at(8, 0.7), 8.0, value, Trial(-0.1, 0.001), 1.25).note
+        assert tried == pytest.approx([0.7, *[0.875] * (1 + len(planning.SHARES))])
         tried.clear()
-        assert not planning._checked(made, 8.0, value, Trial(-0.1, 0.001), 1.0).note
+        assert not planning._made(made, 8.0, 1.0).note
 
 
 def test_one_plan():

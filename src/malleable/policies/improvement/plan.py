@@ -9,9 +9,10 @@ means. Uniform numbers come from one seed, so that a workload has one plan.
 The check is made on paths of the same uniform numbers: the improved policy must be cheaper than WHAM beyond
 three standard errors, else the plan is to stay with WHAM, with a note that says why. Where arrivals are not
 Poisson or sizes not exponential, it must stand a second check on jobs of the workload's own laws, whose sizes
-are unknown: WHAM may learn from the work done so far what is left of a job. What such jobs gain can turn into
-a loss at a higher load, so a third check is made at a load 25 % higher. Exponential ones lose less than 1 %
-there.
+are unknown: WHAM may learn from the work done so far what is left of a job. What is gained can turn into a
+loss at a higher load, so a last check is made at a load 25 % higher: on paths, or on jobs where these count.
+If it fails, the value function is fitted again at loads between, which gains less at the load told and loses
+less at the higher one, until the check is met.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.distributions.exponential import Exponential
-from malleable.engine.kernels.count_kernel import Visits, follow
 from malleable.errors import MalleableError
 from malleable.model import checked_cores
 from malleable.policies.base.memoization import memoized
@@ -33,31 +33,27 @@ from malleable.policies.base.paired_trial import (
     blind_trial,
     relative,
 )
+from malleable.policies.improvement.paths import EVENTS, Measured, improved_path, jobs_at_start, wham_path
 from malleable.policies.improvement.programs import job_program, shares_in_time
-from malleable.policies.improvement.quadratic_fit import Chain, Fit, bellman, fitted
-from malleable.policies.rules.blind_wham import blind_wham
-from malleable.policies.rules.improved_rule import improved_rule
-from malleable.policies.rules.value_table import Value, value_table
 from malleable.policies.wham import Wham
 from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
+    from malleable.policies.improvement.quadratic_fit import Fit
+    from malleable.policies.rules.value_table import Value
 
-EVENTS, SEED, TRIAL_SEED = 100_000, 13, 1301
-"""Jumps of a path that is fitted, the seed of its uniform numbers, and that of a trial on jobs."""
-WARM_UP = 0.05
-"""Share of a path that is left out at its start, at the jobs of the relaxed problem."""
+TRIAL_SEED = 1301
+"""Of a trial on jobs."""
 RELAXATIONS = 100.0
 """Times that all jobs present must be replaced on a path for it to be long enough."""
 STEPS = 3
+SHARES = (0.4, 0.6, 0.8, 0.9, 1.0)
+"""Of the way to a higher load, where it is fitted if it would lose at the higher one."""
 MOST_CLASSES = 12
 """Classes up to which the coefficients, which grow with their square, are fitted in a second."""
-BATCHES, SURE, LEAST = 40, 3.0, 5e-4
-"""Batches of a path, the standard errors by which a gain must exceed 0, and the least that is worth it."""
+SURE, LEAST = 3.0, 5e-4
+"""The standard errors by which a gain must exceed 0, and the least that is worth it."""
 
 
 class Plan(NamedTuple):
@@ -72,13 +68,6 @@ class Plan(NamedTuple):
     """Why it stays with WHAM; empty if it does not."""
 
 
-class _Measured(NamedTuple):
-    """A path under a policy: the fit of its value, and its cost rate batch by batch."""
-
-    fit: Fit
-    costs: FloatArray
-
-
 def plan(workload: Workload, cores: float, headroom: float = HEADROOM) -> Plan:
     """The plan, made once for each workload and number of cores; `headroom` is that of `at_higher_load`."""
     return _kept(workload, checked_cores(cores), headroom)
@@ -88,40 +77,61 @@ def _made(workload: Workload, cores: float, headroom: float = HEADROOM) -> Plan:
     reason = _hopeless(workload, cores)
     if reason:
         return _stay(reason)
-    chain = _chain(workload, cores)
-    start = np.floor([one.jobs for one in bound(workload, cores).classes])
-    if RELAXATIONS * 2.0 * start.sum() > EVENTS:
-        return _stay(
-            f"{EVENTS} events are too few for {start.sum():.0f} jobs; WHAM is close to optimal there"
-        )
-    rule, table = blind_wham(workload, cores)
-    wham = _measured(chain, rule, table, start)
+    present = jobs_at_start(workload, cores).sum()
+    if RELAXATIONS * 2.0 * present > EVENTS:
+        return _stay(f"{EVENTS} events are too few for {present:.0f} jobs; WHAM is close to optimal there")
+    wham = wham_path(workload, cores)
     best, found, fit = wham, wham.fit.value, wham.fit
     reason = ""
     for _ in range(STEPS):
         reason = _unsound(fit)
         if reason:
             break
-        step = _measured(chain, improved_rule, value_table(workload, cores, fit.value), start)
+        step = improved_path(workload, cores, fit.value)
         if step.costs.mean() < best.costs.mean():
             best, found = step, fit.value
         fit = step.fit
     if best is wham:
         return _stay(reason or "a trial found no gain")
-    return _checked(workload, cores, found, relative(best.costs, wham.costs), headroom)
+    made = _checked(workload, cores, found, relative(best.costs, wham.costs))
+    higher = at_higher_load(workload, cores, headroom)
+    if made.value is None or higher is None or not _loses(higher, cores, found):
+        return made
+    return _between(workload, higher, cores, found, wham)
 
 
-def _checked(workload: Workload, cores: float, value: Value, trial: Trial, headroom: float) -> Plan:
-    """The plan if it stands the checks: a trial on counts, and where these do not say it all, two on jobs."""
-    fitted_for = _as_fitted(workload, cores)
-    if trial.gains(SURE, LEAST) and not fitted_for:
+def _between(workload: Workload, higher: Workload, cores: float, value: Value, wham: Measured) -> Plan:
+    """A plan that is fitted to a load as little above that told as brings no loss at a higher one."""
+    there = wham_path(higher, cores, EVENTS // 2)
+    told, most = workload.load(cores), higher.load(cores)
+    for share in SHARES:
+        fit = improved_path(workload.at(cores, told + share * (most - told)), cores, value).fit
+        if _unsound(fit):
+            break
+        value = fit.value
+        # Counts are quickly asked, also where they do not say it all.
+        trial = relative(improved_path(higher, cores, value, EVENTS // 2).costs, there.costs)
+        if not trial.may_lose and (_as_fitted(higher, cores) or not _loses(higher, cores, value)):
+            here = improved_path(workload, cores, value)
+            return _checked(workload, cores, value, relative(here.costs, wham.costs))
+    return _stay("it would lose if the load were higher than told")
+
+
+def _loses(workload: Workload, cores: float, value: Value) -> bool:
+    """Whether it may lose more against WHAM on this workload than can be tolerated."""
+    if not _as_fitted(workload, cores):
+        return _tried(workload, cores, value, BLIND_BATCH // 2).may_lose
+    wham, ours = wham_path(workload, cores, EVENTS // 2), improved_path(workload, cores, value, EVENTS // 2)
+    return relative(ours.costs, wham.costs).may_lose
+
+
+def _checked(workload: Workload, cores: float, value: Value, trial: Trial) -> Plan:
+    """The plan if it gains beyond doubt: in a trial on counts, and where these do not say it all, on jobs."""
+    if trial.gains(SURE, LEAST) and not _as_fitted(workload, cores):
         trial = _tried(workload, cores, value, BLIND_BATCH)
     gain = -trial.difference
     if not trial.gains(SURE, LEAST):
         return _stay(f"a trial found a gain of {gain:.2%} ± {trial.error:.2%}, which is not beyond doubt")
-    higher = None if fitted_for else at_higher_load(workload, cores, headroom)
-    if higher is not None and _tried(higher, cores, value, BLIND_BATCH // 2).may_lose:
-        return _stay("it would lose if the load were higher than told")
     return Plan(value, gain, trial.error, "")
 
 
@@ -151,14 +161,6 @@ def _hopeless(workload: Workload, cores: float) -> str:
     return ""
 
 
-def _chain(workload: Workload, cores: float) -> Chain:
-    """The chain of counts in the unit of time of its arrivals, and of cost of the largest."""
-    unit = workload.total_rate
-    costs = workload.holding_costs / workload.holding_costs.max()
-    least = np.array([float(s.most_efficient) for s in workload.speedups])
-    return Chain(cores, workload.rates / unit, 1.0 / (workload.mean_sizes * unit), costs, least)
-
-
 def _unsound(fit: Fit) -> str:
     """Why a fit cannot be used; empty if it can."""
     if not all(np.isfinite(part).all() for part in fit.value):
@@ -166,18 +168,6 @@ def _unsound(fit: Fit) -> str:
     if fit.rank < fit.unknowns:
         return f"the fit is singular: the path decides {fit.rank} of {fit.unknowns} coefficients"
     return ""
-
-
-def _measured(chain: Chain, rule: Callable[..., None], table: FloatArray, start: FloatArray) -> _Measured:
-    """Follow a policy, fit its value, and average what its states cost under that fit."""
-    uniforms = np.random.default_rng(SEED).random(EVENTS)
-    path = follow(rule, table, chain.cores, chain.arrival_rates, chain.service_rates, uniforms, start)
-    path = Visits(*(part[int(WARM_UP * EVENTS) :] for part in path))
-    fit = fitted(chain, path)
-    length = len(path.times) // BATCHES
-    states = bellman(chain, path, fit.value)[: BATCHES * length].reshape(BATCHES, length)
-    times = path.times[: BATCHES * length].reshape(BATCHES, length)
-    return _Measured(fit, (states * times).sum(axis=1) / times.sum(axis=1))
 
 
 def _tried(workload: Workload, cores: float, value: Value, batch: int) -> Trial:

@@ -29,7 +29,7 @@ RIDGE = 1e-9
 """Of the largest singular value of the scaled equations: directions below it are left at 0."""
 CROWDED = 20
 """States beyond the cores, per coefficient, that the second regime takes to be fitted."""
-SEEN = 0.999
+SEEN = 0.9999
 """Share of the time that must be spent in smaller crowds for the fit to be trusted in one."""
 
 

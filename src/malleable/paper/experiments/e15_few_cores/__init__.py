@@ -83,8 +83,8 @@ def findings(effort: Effort, values: Values) -> Findings:
             ),
             (
                 "`wham-fitted` as it is steps back where it would lose if the load were 25 % higher or lower "
-                "than told, often at loads above 0.7. The study had no such guard, so its table is compared "
-                "with `wham-fitted:headroom=1`."
+                "than told, often at loads above 0.7; `wham-improved` is then fitted to a load between. The "
+                "study had no such guard, so its tables are compared with the option `headroom=1`."
             ),
             (
                 "On the paper's own workload nothing is to be gained without knowing sizes: `wham-improved` "

@@ -8,6 +8,7 @@ from malleable.paper.contracts import Table
 from malleable.paper.experiments.e15_few_cores.held_out import PAIRS
 from malleable.paper.experiments.e15_few_cores.readings import (
     IMPROVED,
+    TRUSTING,
     WHAM,
     Point,
     paired,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 SHORT = {"weights": "weights", "sizes": "sizes", "two": "paper", "four": "four"}
 """Names of systems that fit below an axis."""
+GAPS = {WHAM: "WHAM", IMPROVED: "wham-improved", TRUSTING: "… with headroom=1"}
+"""Policies whose distances from the optimum are drawn, and their names."""
 COLOURS = {"weights": 0, "four": 1, "paper": 2}
 """Of systems that are drawn as curves."""
 
@@ -34,13 +37,14 @@ def gaps_figure(points: list[Point]) -> Figure:
     x = tuple(map(float, range(len(points))))
     series = tuple(
         Series(title, x, tuple(p.gap(policy) for p in points), style="points", colour=colour)
-        for colour, (policy, title) in enumerate(((WHAM, "WHAM"), (IMPROVED, "wham-improved")))
+        for colour, (policy, title) in enumerate(GAPS.items())
     )
     return Figure(
         "few-cores-gaps",
         "Distance from the optimum",
         "By how many per cent WHAM and wham-improved cost more than the best policy that is blind to sizes: "
-        "exact chains, by system, number of cores and load.",
+        "exact chains, by system, number of cores and load. As it is, wham-improved is ready for a load 25 % "
+        "higher than told; with headroom=1 it is not.",
         (Panel(Axis("", categories=names), Axis("above the optimum, %", "log"), series),),
     )
 
@@ -54,7 +58,8 @@ def gaps_table(points: list[Point]) -> Table:
         "load": tuple(p.where[2] for p in points),
         "optimum": tuple(p.value["real"]["optimum"] for p in points),
         "WHAM above it, %": tuple(p.gap(WHAM) for p in points),
-        "wham-improved above it, %": tuple(p.gap(IMPROVED) for p in points),
+        "wham-improved, %": tuple(p.gap(IMPROVED) for p in points),
+        "with headroom=1, %": tuple(p.gap(TRUSTING) for p in points),
         "WHAM in the study, %": tuple(None if k is None else k.wham for k in known),
         "fit of the study, %": tuple(None if k is None else k.fitted for k in known),
         "states": tuple(p.value["states"] for p in points),

@@ -25,7 +25,8 @@ from malleable.statistics.intervals import Estimate
 if TYPE_CHECKING:
     from malleable.paper.contracts import Effort, Values
 
-WHAM, IMPROVED = "wham", "wham-improved"
+WHAM, IMPROVED, TRUSTING = "wham", "wham-improved", "wham-improved:headroom=1"
+"""The last one takes the load for what it is told."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from malleable.paper.contracts import Verdict
 from malleable.paper.experiments.e15_few_cores.held_out import PAIRS
 from malleable.paper.experiments.e15_few_cores.readings import (
     IMPROVED,
+    TRUSTING,
     WHAM,
     Point,
     extrapolated,
@@ -38,15 +39,17 @@ SHARE, UP_TO = 0.8, 0.7
 
 def near_optimal(points: list[Point]) -> Verdict:
     """The improvement must be next to optimal in every setting, and WHAM must not."""
-    worst = max(points, key=lambda p: p.gap(IMPROVED))
+    worst, careful = (max(points, key=lambda p: p.gap(policy)) for policy in (TRUSTING, IMPROVED))
     text = (
-        f"largest gap {worst.gap(IMPROVED):.3f} % ({worst.place}), where WHAM has {worst.gap(WHAM):.2f} %; "
+        f"largest gap {worst.gap(TRUSTING):.3f} % ({worst.place}), where WHAM has {worst.gap(WHAM):.2f} %; "
     )
-    text += f"WHAM at most {max(p.gap(WHAM) for p in points):.1f} %"
+    text += f"WHAM at most {max(p.gap(WHAM) for p in points):.1f} %; ready for a load 25 % higher, "
+    text += f"wham-improved has {careful.gap(IMPROVED):.2f} % at most ({careful.place})"
     statement = (
-        f"On small systems wham-improved is within {CLOSE} % of the best policy that is blind to sizes"
+        "On small systems wham-improved, if the load is the one told (headroom=1), is within "
+        f"{CLOSE} % of the best policy that is blind to sizes"
     )
-    return Verdict(statement, worst.gap(IMPROVED) <= CLOSE, text)
+    return Verdict(statement, worst.gap(TRUSTING) <= CLOSE, text)
 
 
 def as_in_the_study(points: list[Point]) -> Verdict:
@@ -55,11 +58,13 @@ def as_in_the_study(points: list[Point]) -> Verdict:
     for point in points:
         known = BLIND_STUDY.get(point.where)
         if known is not None:
-            ours, fitted = point.gap(WHAM), point.gap(IMPROVED)
+            ours, fitted = point.gap(WHAM), point.gap(TRUSTING)
             same = abs(ours - known.wham) <= DIGITS.get(point.where, LAST_DIGIT)
             off.append(not (same and fitted <= known.fitted))
             texts.append(f"{ours:.2f} and {fitted:.2f} (study {known.wham:g}, {known.fitted:g})")
-    statement = "WHAM's gaps are those of the study, wham-improved's no larger than those of its fit"
+    statement = (
+        "WHAM's gaps are those of the study, with headroom=1 wham-improved's are no larger than its fit's"
+    )
     return Verdict(statement, not any(off) if off else None, "; ".join(texts) or "no setting of the study")
 
 
