@@ -30,6 +30,7 @@ from malleable.policies.base.paired_trial import (
     HEADROOM,
     Trial,
     at_higher_load,
+    at_lower_load,
     blind_trial,
     relative,
 )
@@ -112,6 +113,9 @@ def _between(workload: Workload, higher: Workload, cores: float, value: Value, w
         # Counts are quickly asked, also where they do not say it all.
         trial = relative(improved_path(higher, cores, value, EVENTS // 2).costs, there.costs)
         if not trial.may_lose and (_as_fitted(higher, cores) or not _loses(higher, cores, value)):
+            lower = at_lower_load(workload, cores)
+            if lower is not None and _loses(lower, cores, value):
+                return _stay("it would lose if the load were higher or lower than told")
             here = improved_path(workload, cores, value)
             return _checked(workload, cores, value, relative(here.costs, wham.costs))
     return _stay("it would lose if the load were higher than told")
