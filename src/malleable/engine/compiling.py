@@ -27,6 +27,7 @@ from numba.core.registry import CPUDispatcher
 
 from malleable.engine.code_cache import CodeCache
 from malleable.engine.code_digest import UnknownContentError, code_digest, references
+from malleable.engine.helper_code import WholeCompiler, hand_environments, helper_code
 
 config: Any = numba.config
 
@@ -43,8 +44,8 @@ RAISED = -np.inf
 """What a guarded rule leaves in `out` where it raised an exception."""
 PLAIN: dict[str, Any] = {"error_model": "numpy"}
 CHECKED: dict[str, Any] = {"error_model": "numpy", "boundscheck": True}
-NAMING = "symbols by content"
-"""Part of every digest, so that code kept under other names is not found any more."""
+NAMING = "helpers without symbols"
+"""Part of every digest, so that code that was kept in another form is not found any more."""
 OWN = __name__.partition(".")[0]
 """The package whose code needs no checks."""
 
@@ -119,15 +120,17 @@ def _machine_code(function: Any, signature: Any, content: str) -> Any:
     """Compile, or load what was compiled from the same content; without a content it is not kept."""
     made = _Compiler(checked=not is_ours(function)).copy(function)
     if not is_ours(function):
-        made = guarded(njit(**CHECKED)(made))
+        made = guarded(helper_code(made, CHECKED, inlined=False))
         made.__qualname__ = f"{made.__qualname__}.{content}"
-    dispatcher = njit(**PLAIN, nogil=True)(made)
+    dispatcher = njit(**PLAIN, nogil=True, pipeline_class=WholeCompiler)(made)
     if not content:
         dispatcher.compile(signature)
+        hand_environments(dispatcher.get_compile_result(signature))
         return dispatcher
     cache = dispatcher._cache = CodeCache(content)  # noqa: SLF001 - numba's own would not see what helpers refer to
     with cache.alone():
         dispatcher.compile(signature)
+    hand_environments(dispatcher.get_compile_result(signature))
     return dispatcher
 
 
@@ -187,13 +190,13 @@ class _Compiler:
         if not self.checked:
             return _helper(function)
         if function not in self.made:
-            self.made[function] = njit(**CHECKED, **_unwrapped(function))(self.copy(function))
+            self.made[function] = helper_code(self.copy(function), CHECKED, inlined=_is_inlined(function))
         return self.made[function]
 
 
 @functools.cache
 def _helper(function: Callable[..., Any]) -> Any:
-    return njit(**PLAIN, **_unwrapped(function))(_Compiler(checked=False).copy(function))
+    return helper_code(_Compiler(checked=False).copy(function), PLAIN, inlined=_is_inlined(function))
 
 
 def _symbol(function: Any) -> str:
@@ -206,12 +209,8 @@ def _symbol(function: Any) -> str:
         return str(function.__qualname__)
 
 
-def _unwrapped(function: Any) -> dict[str, Any]:
-    # Helpers are not called from Python or by address; wrappers for that would take time to compile.
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    if getattr(function, "inlined", False):
-        options["inline"] = "always"
-    return options
+def _is_inlined(function: Any) -> bool:
+    return bool(getattr(function, "inlined", False))
 
 
 def _plain(function: Any) -> Any:
