@@ -23,7 +23,7 @@ from malleable.engine.kernels.class_kernel import histogram_bin as processor_bin
 from malleable.engine.machines import machine
 from malleable.engine.rule_interface import SHARE, ClassProgram
 from malleable.engine.run import departures
-from malleable.errors import InfeasibleError, PolicyError, UnstableError
+from malleable.errors import PolicyError
 from malleable.model import Workload, paper_workload
 from malleable.simulation import program
 from malleable.sources import Chunk
@@ -84,19 +84,10 @@ def test_mixed_speedups_job_by_job(name):
             )
 
 
-def test_pools_job_by_job():
-    """Slots of fixed width, first come first served in each class."""
-    compared = 0
-    for seed in range(14):
-        one = gen.instance(seed, 40, kinds=("power",), least_cores=60, most_cores=64, load=0.15)
-        try:
-            agree("fw-cam", *one)
-        except (InfeasibleError, UnstableError):
-            continue
-        compared += 1
-        if compared == 2:
-            return
-    pytest.fail("almost no workload has a plan")
+@pytest.mark.parametrize("seed", [1, 11])
+def test_pools_job_by_job(seed):
+    """Slots of fixed width, first come first served in each class; for most other seeds there is no plan."""
+    agree("fw-cam", *gen.instance(seed, 40, kinds=("power",), least_cores=60, most_cores=64, load=0.15))
 
 
 @pytest.mark.parametrize("name", ["wham", "greedy", "fcfs", "equi"])
@@ -250,8 +241,9 @@ def test_areas_only(name):
     np.testing.assert_allclose(others[0].work.sum(axis=0) + still_there, expected, rtol=1e-12)
 
 
-def test_statistics_of_some_warps():
+def test_statistics_of_some_warps(monkeypatch):
     """If one warp in two keeps statistics, the mean slowdown is that of its jobs; areas are of all jobs."""
+    monkeypatch.setattr(gpu_run, "RECORDS", 2)
     workload = paper_workload(4, 0.7)
     made = program(Policy.of("wham"), workload, 4)
     found = []
