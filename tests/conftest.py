@@ -1,10 +1,11 @@
-"""What holds for all tests: no deadlines, which programs they run, that Ctrl-C reaches them, how many run."""
+"""What holds for all tests: no deadlines, which programs they run, what signals do, and what runs first."""
 
 import os
 import signal
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # No test fails because a machine is busy.
@@ -21,6 +22,24 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# `nohup` has what it runs ignore that its terminal is gone: tests that close a terminal would wait forever.
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Files that take longest: started last, one of them would keep one worker busy after all others are done.
+FIRST = (
+    "test_paper_quick.py",
+    "test_gpu.py",
+    "test_gpu_sweep.py",
+    "test_market_jobs.py",
+    "test_user_rules.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
 
 
 def pytest_xdist_auto_num_workers() -> int:
