@@ -96,7 +96,7 @@ def test_draws_of_every_law(kind, example):
     parts = components(law)
     encoded = encode_laws([part for _, part in parts])
     assert encoded.error < 1e-6
-    count = 20_000
+    count = 5000
     _, second, coin = uniform(count, key=example + 17)
     bounds = np.cumsum([p for p, _ in parts])[:-1]
     chosen = np.searchsorted(bounds, coin, side="right")

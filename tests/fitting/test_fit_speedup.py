@@ -146,7 +146,11 @@ def test_no_measurement_breaks_the_contract(family, rates, repeat):
 
 
 @pytest.mark.skipif(not FILES, reason=f"measured curves are not at {DATA}")
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=pytest.mark.slow if i % 3 else ()) for i, file in enumerate(FILES)],
+    ids=[f"{file.parent.name}/{file.stem}" for file in FILES],
+)
 def test_every_measured_file_fits(file):
     """Each file of real measurements, and its first row in every family, is in the contract."""
     first = fit_speedup(file, replications=4)
