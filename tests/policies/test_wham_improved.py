@@ -291,6 +291,18 @@ class TestStayingWithWham:
         assert kept.difference < 0.005 + 3.0 * kept.error
         assert 0.04 < careful.gain < trusting.gain
 
+    def test_a_lower_load_on_which_it_would_lose(self, monkeypatch):
+        """Where a load 25 % lower brings a loss, it stays with WHAM, unless the load is to be trusted."""
+        made = WEIGHTS.at(8, 0.7)
+        plain = planning._loses
+
+        def loses(workload, cores, value):
+            return workload.load(cores) < 0.6 or plain(workload, cores, value)
+
+        monkeypatch.setattr(planning, "_loses", loses)
+        assert "lower than told" in planning._made(made, 8.0, 1.25).note
+        assert not planning._made(made, 8.0, 1.0).note
+
     def test_a_load_on_which_jobs_would_lose(self, monkeypatch):
         """Where sizes are not exponential, trials on jobs decide; if none is met, it stays with WHAM."""
         tried = []

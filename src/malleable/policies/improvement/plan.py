@@ -9,10 +9,11 @@ means. Uniform numbers come from one seed, so that a workload has one plan.
 The check is made on paths of the same uniform numbers: the improved policy must be cheaper than WHAM beyond
 three standard errors, else the plan is to stay with WHAM, with a note that says why. Where arrivals are not
 Poisson or sizes not exponential, it must stand a second check on jobs of the workload's own laws, whose sizes
-are unknown: WHAM may learn from the work done so far what is left of a job. What is gained can turn into a
-loss at a higher load, so a last check is made at a load 25 % higher: on paths, or on jobs where these count.
-If it fails, the value function is fitted again at loads between, which gains less at the load told and loses
-less at the higher one, until the check is met.
+are unknown: WHAM may learn from the work done so far what is left of a job.
+
+What is gained can turn into a loss at another load, so last checks are made at loads 25 % higher and lower:
+on paths, or on jobs where these count. If it would lose at the higher one, the value function is fitted again
+at loads between, which gains less at the load told and loses less at the higher one, until it does not.
 """
 
 from __future__ import annotations
@@ -95,10 +96,12 @@ def _made(workload: Workload, cores: float, headroom: float = HEADROOM) -> Plan:
     if best is wham:
         return _stay(reason or "a trial found no gain")
     made = _checked(workload, cores, found, relative(best.costs, wham.costs))
-    higher = at_higher_load(workload, cores, headroom)
-    if made.value is None or higher is None or not _loses(higher, cores, found):
-        return made
-    return _between(workload, higher, cores, found, wham)
+    higher, lower = at_higher_load(workload, cores, headroom), at_lower_load(workload, cores, headroom)
+    if made.value is not None and higher is not None and _loses(higher, cores, made.value):
+        made = _between(workload, higher, cores, made.value, wham)
+    if made.value is not None and lower is not None and _loses(lower, cores, made.value):
+        return _stay("it would lose if the load were lower than told")
+    return made
 
 
 def _between(workload: Workload, higher: Workload, cores: float, value: Value, wham: Measured) -> Plan:
@@ -113,9 +116,6 @@ def _between(workload: Workload, higher: Workload, cores: float, value: Value, w
         # Counts are quickly asked, also where they do not say it all.
         trial = relative(improved_path(higher, cores, value, EVENTS // 2).costs, there.costs)
         if not trial.may_lose and (_as_fitted(higher, cores) or not _loses(higher, cores, value)):
-            lower = at_lower_load(workload, cores)
-            if lower is not None and _loses(lower, cores, value):
-                return _stay("it would lose if the load were higher or lower than told")
             here = improved_path(workload, cores, value)
             return _checked(workload, cores, value, relative(here.costs, wham.costs))
     return _stay("it would lose if the load were higher than told")
