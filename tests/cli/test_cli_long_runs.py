@@ -64,7 +64,13 @@ def has_spent(seconds: float, pid: int) -> bool:
     return sum(one.user + one.system for one in times) > seconds
 
 
-@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
+@pytest.mark.parametrize(
+    "spread",
+    [
+        pytest.param([], id="alone", marks=pytest.mark.slow),
+        pytest.param(["--replications", "2"], id="spread"),
+    ],
+)
 def test_interrupted_simulation(spread):
     """Ctrl-C prints what was done so far, marked as interrupted, and exits with 130."""
     status, out, err = interrupted("simulate", *LONG, *spread, "--json")
@@ -96,7 +102,13 @@ def on_terminal(*arguments: str) -> str:
     )
 
 
-@pytest.mark.parametrize("spread", [[], ["--replications", "2"]], ids=["alone", "spread"])
+@pytest.mark.parametrize(
+    "spread",
+    [
+        pytest.param([], id="alone", marks=pytest.mark.slow),
+        pytest.param(["--replications", "2"], id="spread"),
+    ],
+)
 def test_progress_bar(spread):
     """On a terminal there is a bar with the share done, the rate and the time left; before, a word."""
     shown = on_terminal("simulate", "paper", "-n", "64", "--load", "0.25", "--jobs", "4e6", *spread)

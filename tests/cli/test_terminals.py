@@ -24,15 +24,24 @@ def _here(tmp_path, monkeypatch):
     ("line", "status", "err"),
     [
         ("malleable bound paper -n 64 >&-", 0, ""),
-        ("malleable bound paper -n 64 --json >/dev/full", 1, "error: cannot write the output: No space"),
         ("malleable bound paper -n 64 >/dev/full", 1, "error: cannot write the output: No space"),
         ("malleable --help >/dev/full", 1, "error: cannot write the output: No space"),
         ("malleable bound paper -n 64 | head -1 >/dev/null; exit ${PIPESTATUS[0]}", 0, ""),
         ("malleable bound paper -n 0 2>&-", 1, ""),
-        ("malleable bound paper -n 0 2>/dev/full", 1, ""),
         ("malleable bound paper -n 64 <&- >&- 2>&-", 0, ""),
         ("malleable allocate paper -n 4 --jobs - <&-", 1, "error: "),
-        (f"malleable {RUN} --out kept >/dev/full", 1, "error: cannot write the output: No space"),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                (
+                    "malleable bound paper -n 64 --json >/dev/full",
+                    1,
+                    "error: cannot write the output: No space",
+                ),
+                ("malleable bound paper -n 0 2>/dev/full", 1, ""),
+                (f"malleable {RUN} --out kept >/dev/full", 1, "error: cannot write the output: No space"),
+            )
+        ),
     ],
 )
 def test_streams(line, status, err):
@@ -46,7 +55,17 @@ def test_streams(line, status, err):
         assert json.loads(Path("kept.json").read_text("utf-8"))["jobs"] == 2000
 
 
-@pytest.mark.parametrize("verb", [RUN, "meanfield paper -n 16 --load .25 --starts 1", "list", "bound --help"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        RUN,
+        "bound --help",
+        *(
+            pytest.param(v, marks=pytest.mark.slow)
+            for v in ("meanfield paper -n 16 --load .25 --starts 1", "list")
+        ),
+    ],
+)
 def test_ascii(verb, monkeypatch):
     """A terminal without ρ, ± and – gets other words, in columns that are as straight as ever."""
     monkeypatch.setattr("support.shell.PLAIN", {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"})

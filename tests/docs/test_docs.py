@@ -226,6 +226,7 @@ def test_generated_pages_are_fresh(script):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_check_notices_a_stale_page(tmp_path):
     """`generate.py --check` exits with 1 and names what is stale or missing."""
     done = subprocess.run(

@@ -241,6 +241,7 @@ def test_areas_only(name):
     np.testing.assert_allclose(others[0].work.sum(axis=0) + still_there, expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_statistics_of_some_warps(monkeypatch):
     """If one warp in two keeps statistics, the mean slowdown is that of its jobs; areas are of all jobs."""
     monkeypatch.setattr(gpu_run, "RECORDS", 2)

@@ -45,7 +45,7 @@ def rule_text(head, share):
 class TestFreshCode:
     """The machine code is that of the rule as it is now, wherever its parts live."""
 
-    @pytest.mark.parametrize("value", ["1.0", "0.5", "0.7"])
+    @pytest.mark.parametrize("value", ["1.0", "0.5"])
     def test_a_global_from_the_environment(self, tmp_path, monkeypatch, value):
         """A module global read from the environment counts with its value of this run."""
         path = written(tmp_path, "mine.py", rule_text('import os\nK = float(os.environ["K"])', "K"))
@@ -272,9 +272,7 @@ def random_rule(seed):
     return f"{HELPER.format(b=rng.integers(-9, 9))}\n\ndef rule(jobs, cores, table, out):\n{body}"
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 200))]
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 200))])
 def test_random_rules(tmp_path, seed):
     """Compiled, a random rule writes what it writes interpreted, and raises exactly where it does there."""
     rule = load_object(f"{written(tmp_path, 'random_rule.py', random_rule(seed))}:rule")

@@ -56,7 +56,7 @@ def stopped(process: subprocess.Popen, *signals: int, group: bool = False) -> tu
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("signum", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_no_orphans(signum):
     """Workers end with their parent, whether that is asked to stop or killed."""
     with running(MALLEABLE, "simulate", *LONG, *TWO) as process:
@@ -69,11 +69,17 @@ def test_no_orphans(signum):
     ("command", "signum", "group"),
     [
         (("simulate", *SHORT, "--policy", "slow.py:slow"), signal.SIGTERM, False),
-        (("simulate", *SHORT, "--policy", "slow.py:slow", *TWO), signal.SIGHUP, False),
         (("simulate", *SHORT, "--policy", "slow.py:slow", *TWO), signal.SIGINT, True),
-        (("compare", *SHORT, "--policies", "slow.py:slow,slow.py:as_slow"), signal.SIGTERM, True),
+        pytest.param(
+            *(("simulate", *SHORT, "--policy", "slow.py:slow", *TWO), signal.SIGHUP, False),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *(("compare", *SHORT, "--policies", "slow.py:slow,slow.py:as_slow"), signal.SIGTERM, True),
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["alone TERM", "spread HUP", "spread INT to all", "compare TERM to all"],
+    ids=["alone TERM", "spread INT to all", "spread HUP", "compare TERM to all"],
 )
 def test_what_was_done_is_handed_in(command, signum, group, log):
     """A signal, also one to all processes of the group, prints and saves the numbers so far; exit 128 + n."""
@@ -139,7 +145,8 @@ def test_ignored_signals_stay_ignored(log):
 
 
 @pytest.mark.parametrize(
-    "signum", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow), signal.SIGKILL]
+    "signum",
+    [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGHUP, signal.SIGKILL))],
 )
 def test_paper(signum, tmp_path):
     """`paper` ends at once although a cell is under way, with its workers, and says what is kept."""

@@ -203,7 +203,7 @@ def test_what_a_program_leaves_behind_ends_with_its_run():
     [
         (signal.SIGINT, "0"),
         (signal.SIGTERM, "1"),
-        (signal.SIGHUP, "1"),
+        pytest.param(signal.SIGHUP, "1", marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, "1", marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, "0", marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, "0", marks=pytest.mark.slow),

@@ -69,7 +69,7 @@ class Builds:
         return most
 
 
-@pytest.mark.parametrize("tools", [("make", "make"), ("make", "ninja")])
+@pytest.mark.parametrize("tools", [pytest.param(("make", "make"), marks=pytest.mark.slow), ("make", "ninja")])
 def test_two_builds_share_the_cores(broker, tmp_path, tools):
     """Never more commands than cores, at samples of 10 ms and by what they note; both builds have some."""
     if shutil.which(tools[1]) is None:

@@ -145,7 +145,7 @@ def test_sia_chooses_among_allowed_widths(widths, choices):
     assert seen - {0.0} == choices
 
 
-@pytest.mark.parametrize("name", ["pollux", "sia"])
+@pytest.mark.parametrize("name", ["pollux", pytest.param("sia", marks=pytest.mark.slow)])
 def test_large_instances_go_by_price(name):
     """Many jobs on very many cores take no table, use nearly all cores, and stay within them."""
     policy = Policy.of(name)

@@ -6,8 +6,10 @@ import os
 
 TIMES = int(os.environ.get("MALLEABLE_EXAMPLES", "1"))
 """`make test-slow` tries all properties again on this many times the examples."""
+QUICK, FEWEST = 0.6, 3
+"""The share that the quick tests try, and at least how many."""
 
 
 def examples(count: int) -> int:
-    """The number of examples of a property that the quick tests try on `count`."""
-    return count * TIMES
+    """The number of examples of a property: `count` of them in all but the quick tests, which try fewer."""
+    return count * TIMES if TIMES > 1 else max(FEWEST, int(QUICK * count))

@@ -104,7 +104,9 @@ def changing():
 @pytest.mark.parametrize(
     ("name", "screen"),
     [
-        *(("none", "phone"), ("two", "dark"), ("fifty", "desk"), ("fifty", "narrow")),
+        *(("two", "dark"), ("fifty", "narrow")),
+        pytest.param("none", "phone", marks=pytest.mark.slow),
+        pytest.param("fifty", "desk", marks=pytest.mark.slow),
         pytest.param("none", "desk", marks=pytest.mark.slow),
         pytest.param("two", "desk", marks=pytest.mark.slow),
         pytest.param("two", "phone", marks=pytest.mark.slow),
