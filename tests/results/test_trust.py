@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from malleable import compare, simulate
+from malleable.engine.pools import pool_loads
+from malleable.engine.rule_interface import POOLS, ClassProgram
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.paper.experiments.shared.fw_cam_pools import planned
 from malleable.results import Comparison, Result, Status, summarise
@@ -85,6 +87,16 @@ class TestRelaxation:
         assert relaxation_jobs(model, 64, (0.95, 0.1)) == pytest.approx(4.0 / 3.0 * (1.0 - 0.95**0.5) ** -2)
         assert relaxation_jobs(model, 64, (0.0, 0.0)) == pytest.approx(4.0)
         assert relaxation_jobs(model, 64, (1.0, 0.1)) == math.inf
+
+    def test_a_pool_without_slots(self):
+        """It is full without end; others have the work that comes over what their slots can do."""
+
+        def widths(counts, cores, table, out):
+            out[:] = 2.0
+
+        made = ClassProgram(widths, np.zeros(1), POOLS, (4, 0))
+        loads = pool_loads(made, workload((1.0, 1.0)), 8.0)
+        assert loads == pytest.approx((0.5 / (4.0 * 2.0**0.5), math.inf))
 
     def test_a_pool_that_is_nearly_full(self):
         """FW-CAM on a machine at load .25 may have a pool at .97: runs must be as long as that pool needs.

@@ -6,6 +6,7 @@ says how long queues get and how slowly they forget.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,5 @@ def pool_loads(program: ClassProgram | JobProgram, workload: Workload, cores: fl
         return ()
     widths = pool_widths(program, cores, len(workload.classes))
     speeds = np.array([float(s(k)) for s, k in zip(workload.speedups, widths, strict=True)])
-    with np.errstate(divide="ignore"):
-        loads = workload.loads / (np.asarray(program.slots) * speeds)
-    return tuple(map(float, loads))
+    rows = zip(workload.loads, np.asarray(program.slots) * speeds, strict=True)
+    return tuple(float(load / most) if most > 0.0 else inf for load, most in rows)

@@ -106,12 +106,8 @@ def relaxation_jobs(workload: Workload, cores: float, pools: Sequence[float] = (
     # In units of the mean size: squares of tiny or huge times are no numbers.
     spread = float(shares @ ((sizes / float(shares @ sizes)) ** 2 * noise))
     whole = _forgetting(float(workload.loads @ usage) / cores, spread)
-    arriving = shares > 0.0
-    own = [
-        _forgetting(load, n) / share
-        for load, n, share in zip(np.asarray(pools)[arriving], noise[arriving], shares[arriving], strict=True)
-    ] if len(pools) else []  # fmt: skip
-    return float(max([whole, *own]))
+    rows = zip(pools, noise, shares, strict=False)
+    return float(max([whole, *(_forgetting(load, n) / share for load, n, share in rows)]))
 
 
 def _forgetting(load: float, noise: float) -> float:
