@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 import malleable
+from malleable.engine.gpu.run import LEAST_JOBS
 from malleable.errors import ParameterError
 from malleable.model import paper_workload
 from malleable.simulation import Settings
+from malleable.simulation.run_task import GPU_FIRST_STAGE, _gpu_first_stage, _least_jobs
 from malleable.simulation.sweep import FEWEST, MOST, replications
 from malleable.simulation.task import checked_task, compared
 
@@ -58,6 +60,15 @@ def test_replications_are_long_enough():
         == replications(pools, 1 << 22)
         < replications(task("wham", 0.25), 1 << 22)
     )
+
+
+def test_replications_of_a_run_are_long_enough():
+    """On a GPU as long as the fullest pool of all that are compared needs; a fifth of a short run."""
+    wham, pools = compared([task("wham", 0.25), task("fw-cam:beta=0.76", 0.25)])
+    alone = _least_jobs(task("wham", 0.25), 10**12)
+    assert alone == LEAST_JOBS < _least_jobs(wham, 10**12) == _least_jobs(pools, 10**12)
+    assert _least_jobs(wham, 10**4) == 2000
+    assert GPU_FIRST_STAGE < _gpu_first_stage(task("wham", 0.25)) < _gpu_first_stage(wham)
 
 
 def task(policy, load):

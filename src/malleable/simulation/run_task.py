@@ -29,8 +29,6 @@ GPU_REPLICATIONS = 1 << 17
 """And so many replications."""
 GPU_LONGEST_FIRST_STAGE = 10**10
 """Some seconds, where queues forget so slowly that not even these are enough."""
-GPU_LEAST_JOBS = 4096
-"""Of a replication, whatever the load: of intervals from replications of 750 jobs, 92 % covered."""
 GPU_MOST_JOBS = 10**12
 """Where a run on a GPU with a precision but no number of jobs gives up."""
 GROWTH = 1.5
@@ -87,7 +85,9 @@ def _machine_options(task: Task) -> dict[str, Any]:
 
 def _replication_jobs(task: Task) -> float:
     """How long each of many replications should be, so that little of it is lost to the warm-up."""
-    return max(jobs_needed(task.relaxation, task.workload.total_load), GPU_LEAST_JOBS)
+    from malleable.engine.gpu.run import LEAST_JOBS  # noqa: PLC0415 - only where there is a GPU
+
+    return max(jobs_needed(task.relaxation, task.workload.total_load), LEAST_JOBS)
 
 
 def _gpu_first_stage(task: Task) -> int:

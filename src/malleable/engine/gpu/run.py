@@ -35,7 +35,8 @@ GROUPS = 32
 RECORDS = 100
 """Records of a run of the length first asked for."""
 LEAST_JOBS = 4096
-"""Jobs per replication at least, unless the caller knows better."""
+"""Jobs per replication at least, unless the caller knows better: of intervals from replications of 750 jobs,
+92 % covered that should have been 95 %."""
 COPIES = 64
 """Copies of the histograms, so that few threads count in the same place."""
 WARP = 32
