@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.paper.contracts import failed
 from malleable.paper.experiments.e15_few_cores.cells import (
+    GAP_POLICIES,
     Where,
     gap_settings,
     key_of,
@@ -25,8 +26,7 @@ from malleable.statistics.intervals import Estimate
 if TYPE_CHECKING:
     from malleable.paper.contracts import Effort, Values
 
-WHAM, IMPROVED, TRUSTING = "wham", "wham-improved", "wham-improved:headroom=1"
-"""The last one takes the load for what it is told."""
+WHAM, IMPROVED, TRUSTING = GAP_POLICIES
 
 
 @dataclass(frozen=True)
