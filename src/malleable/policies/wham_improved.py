@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WhamImproved(Policy):
-    """WHAM after two steps of policy improvement, for unknown sizes; WHAM where a trial sees no gain."""
+    """WHAM after three steps of policy improvement, for unknown sizes; WHAM where a trial sees no gain."""
 
     blocking: ClassVar[bool] = False
     by_price: ClassVar[bool] = False
