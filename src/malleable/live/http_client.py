@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 60.0
 """Seconds that the broker has to answer: the first decision of a policy may have to be compiled."""
 EVENT = "data: "
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Nothing is encrypted on a socket of this machine, and to read all that a machine trusts takes 20 ms."""
 
 
 class NoBrokerError(ExecutionError):
@@ -46,7 +49,7 @@ class BrokerClient:
             raise NoBrokerError from None
         except OSError as error:  # of another user, or a path that is none
             raise NoBrokerError(f"cannot reach a broker at {self._path}: {error}") from None
-        transport = httpx.HTTPTransport(uds=str(self._path))
+        transport = httpx.HTTPTransport(uds=str(self._path), verify=NO_CERTIFICATES)
         self._http = httpx.Client(transport=transport, base_url="http://localhost", timeout=ANSWER_SECONDS)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from malleable.errors import OutputError
 from malleable.live import unix_socket
-from malleable.live.http_client import BrokerClient, NoBrokerError
+from malleable.live.http_client import NO_CERTIFICATES, BrokerClient, NoBrokerError
 from malleable.live.server.access import MOST_BODY, read_or_make_token
 from malleable.live.server.listening import alone, unix_listener
 from malleable.live.server.paths import broker_socket, private, runtime_folder, state_folder
@@ -35,7 +35,7 @@ def broker():
 
 @pytest.fixture
 def http(broker):
-    with httpx.Client(base_url=f"http://127.0.0.1:{broker.port}") as made:
+    with httpx.Client(base_url=f"http://127.0.0.1:{broker.port}", verify=NO_CERTIFICATES) as made:
         yield made
 
 
