@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import pty
@@ -13,6 +14,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from unittest import mock
+
+import typer.main
 
 from malleable.cli import _signals, main
 
@@ -26,6 +29,9 @@ FROM_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 """What `make test` leaves to builds that tests start: they would say where they are, and share its tokens."""
 PATIENCE = 60.0
 """Seconds that a process on a terminal may take; tests wait far less."""
+
+COMMANDS = functools.cache(typer.main.get_command)
+"""Typer reads the signatures of all verbs at each call: most of the time of a command that is refused."""
 
 
 class Outcome(NamedTuple):
@@ -50,6 +56,7 @@ def malleable(*arguments: str, stdin: str = "") -> Outcome:
         mock.patch.object(sys, "argv", ["malleable", *arguments]),
         mock.patch.object(sys, "stdin", io.StringIO(stdin)),
         mock.patch.dict(os.environ, environment(), clear=True),
+        mock.patch.object(typer.main, "get_command", COMMANDS),
         # Who stops the tests stops them, and not this process on the spot.
         mock.patch.object(_signals, "listen"),
         warnings.catch_warnings(),
