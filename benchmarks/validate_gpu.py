@@ -44,6 +44,7 @@ SAMPLES = int(float(os.environ.get("VALIDATE_GPU_SAMPLES", "1e8")))
 LOOKED_AT = 1_000_000
 """Order statistics at which distribution functions are compared."""
 RUNS = int(os.environ.get("VALIDATE_GPU_RUNS", "1000"))
+FIRST_SEED = int(os.environ.get("VALIDATE_GPU_SEED", "0"))
 WORKERS = int(os.environ.get("VALIDATE_GPU_WORKERS", "8"))
 EXACT = (
     ("wham", 16, 0.2400331),
@@ -258,10 +259,10 @@ def order_statistics(encoded, seed):
     return mean, points, (at + 0.5) / SAMPLES
 
 
-def covers(policy: str, cores: int, exact: float, jobs: int, seed: int) -> bool:
-    """Whether the interval of one run, as a user asks for it, has the exact cost in it."""
-    result = simulate("paper", cores, policy, load=0.25, jobs=jobs, seed=seed, engine="gpu")
-    return bool(result.cost.low <= exact <= result.cost.high)
+def interval(policy: str, cores: int, jobs: int, seed: int) -> tuple[float, float, float]:
+    """Cost and interval of one run, as a user asks for it."""
+    cost = simulate("paper", cores, policy, load=0.25, jobs=jobs, seed=seed, engine="gpu").cost
+    return cost.mean, cost.low, cost.high
 
 
 def coverage() -> None:
@@ -272,11 +273,18 @@ def coverage() -> None:
     ):
         spawned = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(WORKERS, mp_context=spawned) as pool:
-            asked = functools.partial(covers, policy, cores, exact, jobs)
-            hits = list(pool.map(asked, range(runs), chunksize=max(1, runs // (4 * WORKERS))))
-        share = float(np.mean(hits))
+            asked = functools.partial(interval, policy, cores, jobs)
+            seeds = range(FIRST_SEED, FIRST_SEED + runs)
+            mean, low, high = np.array(
+                list(pool.map(asked, seeds, chunksize=max(1, runs // (4 * WORKERS))))
+            ).T
+        share, spread = float(np.mean((low <= exact) & (exact <= high))), float(mean.std(ddof=1))
+        bias = (mean.mean() - exact) / (spread / np.sqrt(runs))
+        said = float(np.mean(high - low)) / 2.0 / special.ndtri(0.975)
         tell(
-            0.93 <= share <= 0.97, f"{policy}: coverage {share:.1%} over {len(hits)} runs of {jobs:.0e} jobs"
+            0.93 <= share <= 0.97,
+            f"{policy}: coverage {share:.1%} over {runs} runs of {jobs:.0e} jobs, off by {bias:+.2f} errors, "
+            f"spread {spread / said:.3f} times what they say",
         )
 
 
