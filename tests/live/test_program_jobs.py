@@ -23,7 +23,7 @@ from malleable.live.program_jobs import ProgramJobs
 from malleable.live.scheduler import Scheduler
 from malleable.live.state import ProgramRequest, Store
 from malleable.live.supervisor import NOT_NEEDED
-from support.living import alive, assert_gone, wait_until
+from support.living import alive, assert_gone, kill, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
 REQUEST = ProgramRequest(("make",), "/", {"A": "b"}, on_resize="USR1")
@@ -86,7 +86,7 @@ def host(tmp_path, monkeypatch):
     yield made
     made.close()
     for pid in alive(made.pids):
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
 
 
 def test_a_program_starts_when_it_is_granted_cores(host):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from malleable.live.job_folder import JobFolder
 from malleable.live.process_tree import processes, signal_family
 from malleable.live.unix_socket import open_socket
-from support.living import wait_until
+from support.living import kill, wait_until
 from support.shell import environment
 
 if TYPE_CHECKING:
@@ -128,8 +127,7 @@ class BrokerProcess:
     def __exit__(self, *_: object) -> None:
         self.kill()
         for pid in self.supervisors():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            kill(pid)
         for folder in (self.state / "jobs").glob("*"):
             name = JobFolder(folder).program()
             if name is not None and name.process() is not None:

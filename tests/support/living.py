@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,9 +71,15 @@ def running(*command: str, **options) -> Iterator[subprocess.Popen]:
         yield process
     finally:
         for pid in _session(process.pid):
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         process.kill()
         process.communicate()
+
+
+def kill(pid: int) -> None:
+    """Kill a process, unless it has ended by itself since it was found."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def is_paused(pid: int) -> bool:

@@ -15,7 +15,7 @@ from malleable.live import Executor
 from malleable.live.pool import BrokenUnitError
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
-from support.living import alive, assert_gone, children, fork_servers, running, wait_until
+from support.living import alive, assert_gone, children, fork_servers, kill, running, wait_until
 from support.shell import environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
@@ -112,7 +112,7 @@ def test_workers_killed_during_a_map(deaths):
                 (server,) = fork_servers()
                 # A unit may be run three times again: kill now and then, not always the same one.
                 if len(found) % 25 == 0 and killed < deaths and (workers := children(server)):
-                    os.kill(rng.choice(workers), signal.SIGKILL)
+                    kill(rng.choice(workers))
                     killed += 1
         assert killed == deaths
         assert found == [x * x for x in range(deaths * 30)]

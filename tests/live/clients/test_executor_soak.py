@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import sys
 import threading
 import time
-from contextlib import suppress
 
 import pytest
 
@@ -16,7 +13,7 @@ from malleable.live import Executor
 from malleable.live.events import CoresChanged
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
-from support.living import children, fork_servers, wait_until
+from support.living import children, fork_servers, kill, wait_until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux"),
@@ -74,7 +71,7 @@ def test_users_of_all_kinds(policy):
             assert sum(account["granted"] for account in jobs_of(broker).values()) <= most
             workers = [worker for server in fork_servers() for worker in children(server)]
             if workers and rng.random() < 0.1:
-                try_to_kill(rng.choice(workers))
+                kill(rng.choice(workers))
         broker.tell(CoresChanged(most))
         for user in users:
             user.join(120.0)
@@ -84,12 +81,6 @@ def test_users_of_all_kinds(policy):
         assert broker.state()["granted"] == 0
         assert most_at_once([each for user in users for each in user.intervals]) <= most
     assert min(user.units for user in users) > 0
-
-
-def try_to_kill(pid):
-    """Kill a worker, which may have ended by itself."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 def most_at_once(intervals):

@@ -13,7 +13,7 @@ import pytest
 from malleable.errors import ExecutionError
 from malleable.live.pool import BrokenUnitError, Pool
 from support import pool_units as units
-from support.living import assert_gone, children, fork_servers, running, wait_until
+from support.living import assert_gone, children, fork_servers, kill, running, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 TESTS = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_workers_killed_during_a_map(deaths):
             found.append(outcome)
             # A unit may be run three times again: kill now and then, not always the same one.
             if len(found) % 25 == 0 and killed < deaths and (workers := children(server())):
-                os.kill(rng.choice(workers), signal.SIGKILL)
+                kill(rng.choice(workers))
                 killed += 1
     assert killed == deaths
     assert found == [x * x for x in range(deaths * 30)]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import sys
 
 import pytest
 
 from malleable.live.pool import Pool
 from support import pool_units as units
-from support.living import children, fork_servers
+from support.living import children, fork_servers, kill
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 
@@ -21,7 +19,7 @@ def kill_one(rng: random.Random) -> None:
     for server in fork_servers():
         victims = children(server) if rng.random() < 0.9 else [server]
         if victims:
-            os.kill(rng.choice(victims), signal.SIGKILL)
+            kill(rng.choice(victims))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 20))])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from malleable.live.http_client import BrokerClient
 from malleable.live.membership import JobRequest
 from malleable.live.orders import Held, RefusedError
 from support.broker_server import BrokerThread, alive, broker_thread, eventually, serve_process, short_folder
+from support.living import kill
 
 CLIENT = r"""
 import os, sys, threading, time
@@ -145,7 +145,7 @@ def test_a_killed_client_is_missed_at_once(broker, fork):
         finally:
             process.kill()
             if child is not None:
-                os.kill(child, signal.SIGKILL)
+                kill(child)
     one.seat.end("finished")
 
 
