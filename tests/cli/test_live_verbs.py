@@ -13,10 +13,11 @@ import httpx
 import pytest
 
 from malleable.live.http_client import BrokerClient
-from support.broker_server import PATIENCE, eventually, serve_process, short_folder
+from support.broker_server import serve_process, short_folder
 from support.cli_checks import REFERENCE, assert_one_line
 from support.json_keys import keys
-from support.shell import malleable, shown_on_terminal
+from support.living import wait_until
+from support.shell import PATIENCE, malleable, shown_on_terminal
 
 VERBS = ["status", "status 1", "submit -- true", "logs 1", "logs -f 1", "cancel 1", "set --cores 1", "drain"]
 
@@ -112,7 +113,7 @@ def test_submitted_programs_have_the_variables_of_their_user(broker):
     job = run(
         broker, "submit", "--", "sh", "-c", "echo $OF_THE_USER $MALLEABLE_CORES; echo no >&2"
     ).out.strip()
-    eventually(lambda: state(broker, job) == "finished")
+    wait_until(lambda: state(broker, job) == "finished")
     assert run(broker, "logs", job).out == f"seen {document(broker, 'status')['cores']}\n"
     assert run(broker, "logs", job, "--err").out == "no\n"
     assert run(broker, "logs", "--follow", job).out.startswith("seen ")
@@ -122,7 +123,7 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     """A program that runs is in the table with its cores, can be made heavier, and ends when asked."""
     known = ("--class", "long", "--size", "3600", "--max-cores", "1")
     job = document(broker, "submit", *known, "--", "sleep", "600")["id"]
-    eventually(lambda: state(broker, job) == "running")
+    wait_until(lambda: state(broker, job) == "running")
     shown = run(broker, "status").out
     assert {job, "long", "running", "sleep"} <= set(shown.split())
     found = document(broker, "status", job)
@@ -131,7 +132,7 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     assert document(broker, "set", job, "--weight", "4")["weight"] == 4.0
     assert run(broker, "set", job, "--class", "other").out == f"job {job}: class other, weight 4\n"
     assert run(broker, "cancel", job).out == f"cancelling {job}\n"
-    eventually(lambda: state(broker, job) == "cancelled")
+    wait_until(lambda: state(broker, job) == "cancelled")
     assert_one_line(run(broker, "cancel", job), job)
     assert_one_line(run(broker, "status", "none"), "none")
     assert_one_line(run(broker, "logs", "none"), "none")
@@ -189,7 +190,7 @@ def test_a_closed_terminal_lets_the_program_go_on(broker):
     with BrokerClient(broker.path) as client:
         (job,) = [job["id"] for job in client.jobs(0) if job["kind"] == "program"]
         client.cancel(job)
-        eventually(lambda: client.job(job)["state"] == "cancelled")
+        wait_until(lambda: client.job(job)["state"] == "cancelled")
 
 
 def test_watch_needs_a_terminal_and_ends_with_ctrl_c(broker):
@@ -201,8 +202,8 @@ def test_watch_needs_a_terminal_and_ends_with_ctrl_c(broker):
         command = [sys.executable, "-m", "malleable", "watch"]
         process = subprocess.Popen(command, stdin=terminal, stdout=terminal, env=environment)
         with BrokerClient(broker.path) as client:
-            eventually(lambda: client._ask("GET", "/v1/status"))
-            eventually(lambda: _listens(process.pid), "the stream")
+            wait_until(lambda: client._ask("GET", "/v1/status"))
+            wait_until(lambda: _listens(process.pid), "the stream")
         process.send_signal(signal.SIGINT)
         return process
 
@@ -240,7 +241,7 @@ def test_drain_lets_running_programs_end():
         folder = broker.state.parent
         script = "echo begun; while [ ! -e go ]; do sleep 0.05; done"
         job = run(broker, "submit", "--", "sh", "-c", script).out.strip()
-        eventually(lambda: state(broker, job) == "running")
+        wait_until(lambda: state(broker, job) == "running")
         assert run(broker, "drain").out.startswith("draining")
         assert_one_line(run(broker, "submit", "--", "true"), "accepts no programs")
         (folder / "go").touch()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,21 +27,10 @@ from malleable.live.server.session import Sessions
 from malleable.live.server.streams import Changes
 from malleable.live.state import Store
 from malleable.model import paper_workload
-from support.shell import environment
+from support.living import wait_until
+from support.shell import PATIENCE, environment
 
-PATIENCE = 60.0
-"""Seconds after which a test gives up; nothing is judged by how long it takes."""
 TOKEN = "a-token-that-only-the-tests-know-of"
-
-
-def eventually(condition, what="it"):
-    """Wait until something is true; its value."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"{what} did not happen within {PATIENCE} seconds")
 
 
 @contextmanager
@@ -255,7 +242,7 @@ def cancel_programs(path):
         for job in present():
             with suppress(ExecutionError):  # it has just ended by itself
                 client.cancel(job)
-        eventually(lambda: not present(), "the end of all programs")
+        wait_until(lambda: not present(), "the end of all programs")
 
 
 def free_port():
@@ -263,12 +250,3 @@ def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
-
-
-def alive(pid):
-    """Whether a process is there, and not only its entry in the table."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -9,14 +9,15 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from malleable.live.process_tree import family, look_up
-from support.shell import environment
+from support.shell import PATIENCE, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+Found = TypeVar("Found")
 MALLEABLE = str(Path(sys.executable).parent / "malleable")
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SLOW = """\
@@ -92,12 +93,13 @@ def is_paused(pid: int) -> bool:
     return "T" in states and states <= {"T", "D", "Z"}
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Wait for something to become true, and fail if it does not."""
+def wait_until(condition: Callable[[], Found], what: str = "it", seconds: float = PATIENCE) -> Found:
+    """Wait for something to become true, and fail if it does not; its value."""
     end = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end, f"{what}: not within {seconds:g} s"
-        time.sleep(0.02)
+        time.sleep(0.01)
+    return found
 
 
 def asked(log: Path, times: int) -> Callable[[], bool]:

@@ -28,7 +28,7 @@ COLOURFUL = ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TERMINAL_WIDTH", "LI
 FROM_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 """What `make test` leaves to builds that tests start: they would say where they are, and share its tokens."""
 PATIENCE = 60.0
-"""Seconds that a process on a terminal may take; tests wait far less."""
+"""Seconds after which a test gives up; nothing is judged by how long it takes."""
 
 COMMANDS = functools.cache(typer.main.get_command)
 """Typer reads the signatures of all verbs at each call: most of the time of a command that is refused."""

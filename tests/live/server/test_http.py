@@ -13,7 +13,8 @@ from malleable.live.events import Registered
 from malleable.live.following import exit_status, follow
 from malleable.live.http_client import BrokerClient, NoBrokerError
 from malleable.live.state import ProgramRequest
-from support.broker_server import broker_thread, eventually, short_folder
+from support.broker_server import broker_thread, short_folder
+from support.living import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +106,12 @@ def test_events_come_as_things_change(broker, client):
 
     thread = threading.Thread(target=listen)
     thread.start()
-    eventually(lambda: seen)
+    wait_until(lambda: seen)
     assert seen[0] == []
     broker.broker.join(Registered("new", "class-1"), lambda _order: None)
     assert done.wait(20.0)
     thread.join()
-    eventually(lambda: client._ask("GET", "/v1/history")["jobs"].get("new"))
+    wait_until(lambda: client._ask("GET", "/v1/history")["jobs"].get("new"))
 
 
 def test_events_are_short_however_many_wait(broker, client):
@@ -141,10 +142,10 @@ def test_logs_are_read_from_anywhere_and_followed(broker, client):
     got = []
     thread = threading.Thread(target=lambda: got.extend(follow(job, path=broker.path)))
     thread.start()
-    eventually(lambda: b"".join(got) == b"one\n\xff\x00")
+    wait_until(lambda: b"".join(got) == b"one\n\xff\x00")
     with out.open("ab") as file:
         file.write(b"two\n" * 50_000)
-    eventually(lambda: len(b"".join(got)) == 200_006)
+    wait_until(lambda: len(b"".join(got)) == 200_006)
     client.cancel(job)
     thread.join(20.0)
     assert not thread.is_alive()

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from malleable.live.http_client import BrokerClient
-from support.broker_server import eventually, serve_process
+from support.broker_server import serve_process
 from support.browser import PATIENCE, chromium
+from support.living import wait_until
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_the_page_shows_a_real_broker(browser):
         page.wait_for_selector("#connection[data-state=live]")
         job = client.submit({"command": ["sleep", "600"], "folder": "/", "class": "shown"})
         page.get_by_text("shown").first.wait_for()
-        eventually(lambda: client.job(job)["state"] == "running")
+        wait_until(lambda: client.job(job)["state"] == "running")
         assert said == []
         assert all(url.startswith((address, "data:")) for url in asked), asked
         page.locator("button.open").first.click()
@@ -42,5 +43,5 @@ def test_the_page_shows_a_real_broker(browser):
         page.get_by_role("button", name="Use it").click()
         for _ in ("is meant", "is sure"):
             form.get_by_role("button", name="Cancel").click()
-        eventually(lambda: client.job(job)["state"] == "cancelled")
+        wait_until(lambda: client.job(job)["state"] == "cancelled")
         page.close()

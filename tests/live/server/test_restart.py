@@ -19,7 +19,8 @@ from malleable.live.scheduler import Scheduler
 from malleable.live.server.client_record import FILE, ClientRecord
 from malleable.live.state import ProgramRequest, Store
 from malleable.live.unix_socket import open_socket
-from support.broker_server import eventually, serve_process
+from support.broker_server import serve_process
+from support.living import wait_until
 
 PROGRAM = ': > "$0/$$"; sleep 0.3; rm "$0/$$"'
 """Runs for a while, and is to be seen while it does."""
@@ -141,7 +142,7 @@ def test_no_core_is_used_twice_across_a_crash(monkeypatch):
             try:
                 for thread in threads:
                     thread.start()
-                eventually(lambda: running() == 2, "two units at once")
+                wait_until(lambda: running() == 2, "two units at once")
                 may_return = threading.Event()
                 monkeypatch.setattr(remote, "open_socket", lambda path: _open_when(may_return, path))
                 process.kill()
@@ -150,12 +151,12 @@ def test_no_core_is_used_twice_across_a_crash(monkeypatch):
                     jobs = [store.add(request).job for _ in range(2)]
                 process.start()
                 with BrokerClient(process.path) as client:
-                    eventually(lambda: client.status()["present"] == 2, "the queued programs")
+                    wait_until(lambda: client.status()["present"] == 2, "the queued programs")
                     assert client.status()["granted"] == 0
                     may_return.set()
-                    eventually(lambda: client.status()["granted"] == 2, "the return of the Executor")
+                    wait_until(lambda: client.status()["granted"] == 2, "the return of the Executor")
                     enough.set()
-                    eventually(lambda: all(client.job(job)["state"] == "finished" for job in jobs))
+                    wait_until(lambda: all(client.job(job)["state"] == "finished" for job in jobs))
             finally:
                 enough.set()
                 threads[1].join()

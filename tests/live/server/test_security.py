@@ -15,7 +15,8 @@ from malleable.live.http_client import NO_CERTIFICATES, BrokerClient, NoBrokerEr
 from malleable.live.server.access import MOST_BODY, read_or_make_token
 from malleable.live.server.listening import alone, unix_listener
 from malleable.live.server.paths import broker_socket, private, runtime_folder, state_folder
-from support.broker_server import TOKEN, broker_thread, eventually, serve_process, short_folder
+from support.broker_server import TOKEN, broker_thread, serve_process, short_folder
+from support.living import wait_until
 
 WRITES = [
     ("POST", "/v1/jobs", {"command": ["true"], "folder": "/"}),
@@ -261,5 +262,5 @@ def test_commands_are_read_by_no_shell():
         assert list(folder.iterdir()) == []
         with BrokerClient(process.path) as client:
             job = client.submit({"command": ["; touch x"], "folder": str(folder)})
-            eventually(lambda: client.job(job)["state"] == "failed")
+            wait_until(lambda: client.job(job)["state"] == "failed")
         assert list(folder.iterdir()) == []

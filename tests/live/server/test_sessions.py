@@ -17,8 +17,8 @@ from malleable.live.events import Finished, Progressed
 from malleable.live.http_client import BrokerClient
 from malleable.live.membership import JobRequest
 from malleable.live.orders import Held, RefusedError
-from support.broker_server import BrokerThread, alive, broker_thread, eventually, serve_process, short_folder
-from support.living import kill
+from support.broker_server import BrokerThread, broker_thread, serve_process, short_folder
+from support.living import alive, kill, wait_until
 
 CLIENT = r"""
 import os, sys, threading, time
@@ -69,20 +69,20 @@ def broker():
 def test_orders_reach_jobs_of_other_processes(broker):
     """The first job has all cores until a second one comes; both confirm, on CPUs of their own."""
     one = Client(broker.path, "one")
-    eventually(lambda: one.cores == 4)
+    wait_until(lambda: one.cores == 4)
     two = Client(broker.path, "two")
-    eventually(lambda: one.cores == two.cores == 2)
-    eventually(lambda: [job["in_use"] for job in broker.jobs().values()] == [2, 2])
+    wait_until(lambda: one.cores == two.cores == 2)
+    wait_until(lambda: [job["in_use"] for job in broker.jobs().values()] == [2, 2])
     assert {*broker.broker.cpus_of("one")} | {*broker.broker.cpus_of("two")} == {0, 1, 2, 3}
     assert one.orders[-1].cpus[:2] == broker.broker.cpus_of("one")
     two.seat.end("finished")
-    eventually(lambda: one.cores == 4)
+    wait_until(lambda: one.cores == 4)
     assert broker.broker.state()["ended"]["finished"] == 1
     broker.broker.cancel("one")
     assert one.cancelled.wait(20.0)
     one.seat.end("cancelled")
     one.seat.end("failed")  # only the first counts
-    eventually(lambda: broker.broker.state()["ended"]["cancelled"] == 1)
+    wait_until(lambda: broker.broker.state()["ended"]["cancelled"] == 1)
     assert broker.broker.state()["ended"]["failed"] == 0
 
 
@@ -91,7 +91,7 @@ def test_progress_is_reported_seldom_and_up_to_date(broker):
     one = Client(broker.path, "one", units=10_000.0)
     for done in range(10_001):
         one.seat.progress(done)
-    eventually(lambda: broker.jobs()["one"]["units"] == (10_000.0, 10_000.0))
+    wait_until(lambda: broker.jobs()["one"]["units"] == (10_000.0, 10_000.0))
     assert 1 <= sum(isinstance(event, Progressed) for event in broker.events) < 1_000
     one.seat.progress(10_002, 20_000)
     one.seat.end("finished")
@@ -136,12 +136,12 @@ def test_a_killed_client_is_missed_at_once(broker, fork):
         try:
             words = [process.stdout.readline().split() for _ in range(1 + fork)]
             child = next((int(line[1]) for line in words if line[0] == "child"), None)
-            eventually(lambda: broker.jobs()["two"]["in_use"] == one.cores == 2)
+            wait_until(lambda: broker.jobs()["two"]["in_use"] == one.cores == 2)
             process.send_signal(signal.SIGKILL)
-            eventually(lambda: broker.jobs()["one"]["in_use"] == 4)
+            wait_until(lambda: broker.jobs()["one"]["in_use"] == 4)
             assert [*broker.jobs()] == ["one"]
             assert broker.broker.state()["ended"]["lost"] == 1
-            assert fork == (child is not None and alive(child))
+            assert fork == (child is not None and alive([child]) == [child])
         finally:
             process.kill()
             if child is not None:
@@ -153,7 +153,7 @@ def test_the_end_of_a_server_is_not_the_end_of_its_jobs():
     """A broker that is told to stop does not give the cores of its clients to each other."""
     with broker_thread() as broker:
         clients = [Client(broker.path, job) for job in ("one", "two")]
-        eventually(lambda: [job["in_use"] for job in broker.jobs().values()] == [2, 2])
+        wait_until(lambda: [job["in_use"] for job in broker.jobs().values()] == [2, 2])
         broker.stop()
         assert [job["granted"] for job in broker.jobs().values()] == [2, 2]
         assert broker.broker.state()["ended"]["lost"] == 0
@@ -165,14 +165,14 @@ def test_clients_are_counted_again_after_a_crash():
     """The broker is killed: clients keep their cores; the next broker gives each of them the same again."""
     with serve_process("--no-bind", "--cores", "4", "--policy", "equi") as process:
         one, two = Client(process.path, "one", units=10.0), Client(process.path, "two")
-        eventually(lambda: one.cores == two.cores == 2)
+        wait_until(lambda: one.cores == two.cores == 2)
         one.seat.progress(5.0)
         before = len(one.orders), len(two.orders)
         process.kill()
         assert (len(one.orders), len(two.orders)) == before
         process.start()
-        eventually(lambda: len(one.orders) > before[0] and len(two.orders) > before[1])
-        eventually(lambda: one.cores == two.cores == 2)
+        wait_until(lambda: len(one.orders) > before[0] and len(two.orders) > before[1])
+        wait_until(lambda: one.cores == two.cores == 2)
         numbers = [order.number for order in one.orders]
         assert numbers == sorted(set(numbers))
         with BrokerClient(process.path) as asking:
@@ -182,7 +182,7 @@ def test_clients_are_counted_again_after_a_crash():
         assert (one_again["units_done"], one_again["units"]) == (5.0, 10.0)
         # What a client does not hold is divided anew, once all had time to come back.
         two.seat.end("finished")
-        eventually(lambda: one.cores == 4)
+        wait_until(lambda: one.cores == 4)
         one.seat.end("finished")
 
 
@@ -191,7 +191,7 @@ def test_clients_survive_many_crashes():
     """The broker is killed 20 times: each time all clients are counted again, and never use more cores."""
     with serve_process("--no-bind", "--cores", "6", "--policy", "equi") as process:
         clients = [Client(process.path, f"client-{i}") for i in range(3)]
-        eventually(lambda: [client.cores for client in clients] == [2, 2, 2])
+        wait_until(lambda: [client.cores for client in clients] == [2, 2, 2])
         most, over = [0], threading.Event()
 
         def sample():
@@ -205,12 +205,12 @@ def test_clients_survive_many_crashes():
                 before = [len(client.orders) for client in clients]
                 process.kill()
                 process.start()
-                eventually(
+                wait_until(
                     lambda before=before: all(
                         len(client.orders) > old for client, old in zip(clients, before, strict=True)
                     )
                 )
-                eventually(lambda: [client.cores for client in clients] == [2, 2, 2])
+                wait_until(lambda: [client.cores for client in clients] == [2, 2, 2])
         finally:
             over.set()
             sampler.join()
@@ -226,9 +226,9 @@ def test_a_job_that_insists_joins_when_there_is_a_broker():
         broker = BrokerThread(folder, cpus=CpuSets(range(4), all_threads=True))
         try:
             # It keeps its two CPUs, and gets the others when nobody else has come for a while.
-            eventually(lambda: one.orders)
+            wait_until(lambda: one.orders)
             assert (one.orders[0].cores, one.orders[0].cpus) == (2, (1, 3))
-            eventually(lambda: one.cores == 4)
+            wait_until(lambda: one.cores == 4)
             assert set(one.orders[-1].cpus[:2]) == {1, 3}
             assert broker.service.status()["jobs"][0]["age"] >= 100.0
             one.seat.end("finished")
@@ -243,15 +243,15 @@ def test_programs_join_with_their_ticket(broker):
         Client(broker.path, job, ticket="wrong")
     ticket = broker.store.get(job).ticket
     client = Client(broker.path, job, ticket=ticket)
-    eventually(lambda: client.cores == 1)
-    eventually(lambda: [event.kind for event in broker.programs.told] == ["confirmed"])
+    wait_until(lambda: client.cores == 1)
+    wait_until(lambda: [event.kind for event in broker.programs.told] == ["confirmed"])
     client.seat.end("finished")
     assert broker.programs.told[-1] == Finished(job)
     assert broker.programs.seats  # it ended: nothing to detach
     with unix_connect(str(broker.path), "ws://localhost/v1/session") as connection:
         connection.send(json.dumps({"kind": "join", "request": {"job": job, "ticket": ticket}}))
         assert json.loads(connection.recv(timeout=20))["kind"] == "joined"
-    eventually(lambda: not broker.programs.seats, "the detachment")
+    wait_until(lambda: not broker.programs.seats, "the detachment")
 
 
 @pytest.mark.parametrize(
@@ -290,5 +290,5 @@ def test_later_nonsense_does_no_harm(broker):
             assert json.loads(connection.recv(timeout=20))["kind"] == "refused"
         assert [*broker.jobs()] == ["a"]
         connection.send(json.dumps({"kind": "finished", "job": "a"}))
-        eventually(lambda: not broker.jobs())
+        wait_until(lambda: not broker.jobs())
     assert broker.broker.state()["ended"] == {"finished": 1, "failed": 0, "cancelled": 0, "lost": 0}

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from malleable.live.http_client import BrokerClient
-from support.broker_server import PATIENCE, eventually, serve_process
+from support.broker_server import serve_process
+from support.living import wait_until
+from support.shell import PATIENCE
 
 CORES = 2
 UNITS = 12
@@ -95,7 +97,7 @@ def test_builds_and_a_search_share_the_cores():
             assert search.stdout.strip() == str([*range(UNITS)]), search.stderr
             with BrokerClient(broker.path) as client:
                 for job in jobs:
-                    eventually(
+                    wait_until(
                         lambda job=job: client.job(job)["state"] == "finished", f"the end of job {job}"
                     )
         finally:
