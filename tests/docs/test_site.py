@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.browser import PATIENCE, chromium
+
 ROOT = Path(__file__).parents[2]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +39,20 @@ def test_nothing_is_fetched_from_elsewhere(site):
             assert word not in text, f"{page.name}: {word}"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with")
 def test_search_works_from_disk(site):
     """Typing a word finds pages that have it, on a page opened as a file, without requests or complaints."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        try:
-            page = browser.new_page()
-            complaints, asked = [], []
-            page.on("console", lambda message: complaints.append(message.text))
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("request", lambda request: asked.append(request.url))
-            page.goto((site / "how-to" / "keep-results.html").as_uri())
-            page.locator("label.md-search__icon").first.wait_for(state="attached")
-            page.locator("input.md-search__input").focus()
-            page.wait_for_timeout(300)  # the search opens with a transition
-            page.keyboard.type("Whittle", delay=20)
-            page.wait_for_selector(".md-search-result__item", timeout=30_000)
-            assert page.locator(".md-search-result__item").count() > 1
-        finally:
-            browser.close()
+    with chromium() as browser:
+        page = browser.new_page()
+        complaints, asked = [], []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "how-to" / "keep-results.html").as_uri())
+        page.locator("label.md-search__icon").first.wait_for(state="attached")
+        page.locator("input.md-search__input").focus()
+        page.wait_for_timeout(300)  # the search opens with a transition
+        page.keyboard.type("Whittle", delay=20)
+        page.wait_for_selector(".md-search-result__item", timeout=PATIENCE)
+        assert page.locator(".md-search-result__item").count() > 1
     assert complaints == []
     assert [url for url in asked if not url.startswith("file:")] == []
