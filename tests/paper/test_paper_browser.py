@@ -30,7 +30,8 @@ def page(tmp_path_factory):
     """A page with a figure of every style; another one may be given to look at."""
     if given := os.environ.get("MALLEABLE_PAGE"):
         return Path(given).resolve()
-    return publish(samples.chapters(), QUICK, CellStore(tmp_path_factory.mktemp("page")))[0]
+    with samples.one_format():
+        return publish(samples.chapters(), QUICK, CellStore(tmp_path_factory.mktemp("page")))[0]
 
 
 OURS = pytest.mark.skipif("MALLEABLE_PAGE" in os.environ, reason="another page is looked at")
@@ -68,17 +69,23 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def visits(browser, page):
-    """The page on each of the screens; a test that changes something puts it back."""
-    opened = {name: Visit(browser, page, **screen) for name, screen in SCREENS.items()}
-    yield opened
+    """The page on each of the screens, opened when asked for; a test that changes something puts it back."""
+    opened = {}
+
+    def on(name):
+        if name not in opened:
+            opened[name] = Visit(browser, page, **SCREENS[name])
+        return opened[name]
+
+    yield on
     for one in opened.values():
         one.context.close()
 
 
-@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("name", ["desk", "phone", pytest.param("dark", marks=pytest.mark.slow)])
 def test_opens_from_disk(visits, tmp_path, name):
     """All plots are drawn, nothing is complained of, nothing is fetched, nothing sticks out at the side."""
-    seen, screen = visits[name], SCREENS[name]
+    seen, screen = visits(name), SCREENS[name]
     assert seen.said == []
     assert {url.partition(":")[0] for url in seen.asked} <= {"file", "data", "blob"}
     assert len([url for url in seen.asked if url.startswith("file:")]) == 1
@@ -101,7 +108,7 @@ def test_opens_from_disk(visits, tmp_path, name):
 @OURS
 def test_every_series_is_drawn(visits):
     """The plots hold as many lines, bars and maps as the figures have, and the texts of marks."""
-    seen = visits["desk"]
+    seen = visits("desk")
     for figure in samples.FIGURES:
         within = f"[data-figure={figure.name}]"
         lines = [one for panel in figure.panels for one in panel.series if one.style != "bars"]
@@ -125,7 +132,7 @@ def test_every_series_is_drawn(visits):
 @pytest.mark.parametrize("name", ["desk", "phone"])
 def test_legend_and_titles_stand_clear(visits, name):
     """Neither the legend nor a title of an axis lies upon a panel."""
-    found = visits[name].page.evaluate(
+    found = visits(name).page.evaluate(
         """[...document.querySelectorAll('.plot')].map(plot => {
             const boxes = which => [...plot.querySelectorAll(which)].map(e => e.getBoundingClientRect());
             const cut = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
@@ -147,8 +154,8 @@ def test_narrow_screens_stack_panels(visits):
     """Three panels stand side by side on a desk, one above another on a phone, and follow the width."""
     columns = """new Set([...document.querySelectorAll('[data-figure=styles] .nsewdrag')].map(
         e => Math.round(e.getBoundingClientRect().left))).size"""
-    assert visits["phone"].page.evaluate(columns) == 1
-    page, found = visits["desk"].page, (0, 0)
+    assert visits("phone").page.evaluate(columns) == 1
+    page, found = visits("desk").page, (0, 0)
     for width, count in ((1280, 3), (390, 1), (1280, 3)):
         page.set_viewport_size({"width": width, "height": 900})
         for _ in range(100):
@@ -161,7 +168,7 @@ def test_narrow_screens_stack_panels(visits):
 
 def test_tables_scroll_in_their_box(visits):
     """A table that is wider than a phone scrolls within its box."""
-    boxes = visits["phone"].page.evaluate(
+    boxes = visits("phone").page.evaluate(
         """[...document.querySelectorAll('.scroll')].map(
             e => [e.clientWidth, e.scrollWidth, e.getBoundingClientRect().right])"""
     )
@@ -172,7 +179,7 @@ def test_tables_scroll_in_their_box(visits):
 
 def test_on_paper(visits, tmp_path):
     """Printed, the page shows a picture of each figure instead of the plot, and no list of contents."""
-    seen = visits["desk"]
+    seen = visits("desk")
     folder = Path(KEPT) if KEPT else tmp_path
     printed = seen.page.pdf(path=folder / "print.pdf", format="A4")
     assert printed.startswith(b"%PDF")

@@ -19,6 +19,7 @@ from malleable.model import paper_workload
 from malleable.paper.contracts import QUICK
 from malleable.paper.reproduce import all_experiments, reproduce
 from malleable.theory.relaxed import bound
+from support.paper_samples import one_format
 
 TRULY_FAIL = {
     "No other class rule costs less than WHAM, at any n and load",
@@ -34,8 +35,7 @@ SOME = ("e01_speedups", "e02_converge", "e03_others", "e09_rivals", "e10b_discou
 
 def all_of(names, folder):
     """Experiments, but pictures in one format, and by one process: two would load all machine code twice."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "SUFFIXES", ("svg",))
+    with one_format():
         return reproduce(folder, QUICK, names, workers=1)
 
 
@@ -118,6 +118,7 @@ def test_every_figure_in_every_format(whole, monkeypatch):
             assert all(plots.draw_files(figure).values())
 
 
+@pytest.mark.slow  # the quick tests open a page of samples: `test_paper_browser.py`
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
 def test_a_browser_shows_it(made, browser, screen):  # noqa: F811 - ditto
     """Every plot is drawn, nothing is complained of, nothing leaves the machine, nothing sticks out."""

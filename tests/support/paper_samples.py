@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
+from malleable import plots
 from malleable.paper.contracts import Findings, Table, Verdict
 from malleable.paper.write import Chapter
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
@@ -15,6 +18,14 @@ CORES = (4, 8, 16, 32, 64, 128, 256, 512)
 POLICIES = ("WHAM", "FW-CAM", "EQUI", "GREEDY*", "HELL", "KNEE", "A-heSRPT", "SRPT-all", "Pollux", "Sia")
 NASTY = "a <script>alert(1)</script> & \"b\" 'c' </td> %{x} $x$"
 """A text that must be shown as it is, wherever it stands."""
+
+
+@contextmanager
+def one_format():
+    """Pictures as SVG only, which is what a page shows: the other formats take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "SUFFIXES", ("svg",))
+        yield
 
 
 def costs(name: str, height: float, style: str = "both", **more) -> Series:
