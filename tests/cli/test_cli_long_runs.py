@@ -83,7 +83,9 @@ def test_interrupted_simulation(spread):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_interrupted_comparison():
+    """Ctrl-C during a comparison leaves what was found, and says that it was interrupted."""
     status, out, err = interrupted("compare", *LONG, "--policies", "wham,equi")
     assert status == 130, err
     assert "[interrupted]" in out
@@ -105,8 +107,8 @@ def on_terminal(*arguments: str) -> str:
 @pytest.mark.parametrize(
     "spread",
     [
-        pytest.param([], id="alone", marks=pytest.mark.slow),
-        pytest.param(["--replications", "2"], id="spread"),
+        pytest.param([], id="alone"),
+        pytest.param(["--replications", "2"], id="spread", marks=pytest.mark.slow),
     ],
 )
 def test_progress_bar(spread):

@@ -98,10 +98,17 @@ def same(outcome, expected):
             )
 
 
-@pytest.mark.parametrize("chosen", [slice(0, 3), pytest.param(slice(None), marks=pytest.mark.slow)])
-def test_a_sweep_is_the_runs_one_by_one(chosen):
+@pytest.mark.parametrize(
+    ("policies", "chosen"),
+    [
+        (("wham", "equi"), slice(0, 3)),
+        pytest.param(("wham", "equi", "greedy"), slice(None), marks=pytest.mark.slow),
+    ],
+    ids=["few", "all"],
+)
+def test_a_sweep_is_the_runs_one_by_one(policies, chosen):
     """Settings (n, load, policy, workload) in shared launches leave the sums that their own runs leave."""
-    rows = asked(chosen=settings()[chosen])
+    rows = asked(policies, settings()[chosen])
     items = [gpu_sweep._item(i, one) for i, one in enumerate(rows)]
     together = list(packs(items))
     assert len(together) < len(rows)
@@ -117,7 +124,7 @@ def test_pools_in_a_sweep():
         same(outcome, alone(one))
 
 
-@pytest.mark.parametrize("name", ["wham", "equi"])
+@pytest.mark.parametrize("name", ["wham", pytest.param("equi", marks=pytest.mark.slow)])
 def test_settings_that_need_more_are_simulated_again(name, monkeypatch):
     """With rooms, queues and tables for few jobs settings stop, come back, and leave the same sums."""
     rows = asked((name,), settings()[:2])

@@ -164,7 +164,7 @@ def test_class_rules_are_the_policies(policy, population):
             assert np.abs(out[jobs.class_index] - wanted).max() <= 1e-9 * max(1.0, cores)
 
 
-@pytest.mark.parametrize("size", [1, 23, *(pytest.param(k, marks=pytest.mark.slow) for k in (7, 30))])
+@pytest.mark.parametrize("size", [23, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 7, 30))])
 def test_tabulated_speedups_get_nearly_the_same(size):
     """A Python function is tabulated for the engine; widths then agree to the spacing of its corners."""
     curve = {"kind": "custom", "function": concave_function, "limit": 64.0}

@@ -6,7 +6,7 @@ import os
 
 TIMES = int(os.environ.get("MALLEABLE_EXAMPLES", "1"))
 """`make test-slow` tries all properties again on this many times the examples."""
-QUICK, FEWEST = 0.6, 3
+QUICK, FEWEST = 0.4, 3
 """The share that the quick tests try, and at least how many."""
 
 

@@ -175,6 +175,7 @@ def test_study_is_reproducible():
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_start_that_lsoda_cannot_leave():
     """From this empty system LSODA finds no first step; another method does, and nothing is printed."""
     sizes = [

@@ -244,6 +244,7 @@ def test_killed_workers_lose_no_result(malleably, tmp_path):
     assert Parallel()(delayed(units.die)(tmp_path, 2) for _ in range(1)) == [3]
 
 
+@pytest.mark.slow  # a search runs in the quick tests, on the page about scikit-learn
 def test_grid_search_of_scikit_learn(malleably):
     """`GridSearchCV(n_jobs=-1)` finds exactly what the sequential search finds, forests inside included."""
     pytest.importorskip("sklearn")

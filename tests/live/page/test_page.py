@@ -104,7 +104,8 @@ def changing():
 @pytest.mark.parametrize(
     ("name", "screen"),
     [
-        *(("two", "dark"), ("fifty", "narrow")),
+        ("fifty", "narrow"),
+        pytest.param("two", "dark", marks=pytest.mark.slow),
         pytest.param("none", "phone", marks=pytest.mark.slow),
         pytest.param("fifty", "desk", marks=pytest.mark.slow),
         pytest.param("none", "desk", marks=pytest.mark.slow),
