@@ -284,7 +284,7 @@ def _unquoted(signature: Any) -> str:
 
 
 SHARED_BASES = ("LazyExecutor",)
-"""Classes that nobody names, whose methods are shown with those of the classes that have them."""
+"""Classes that no page names, whose methods are shown with those of the classes that have them."""
 
 
 class _Members:

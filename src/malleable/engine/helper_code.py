@@ -2,7 +2,7 @@
 
 numba makes machine code of every function that it compiles, optimises it together with all that it calls, and
 compiles it again for every constant that it is called with. Helpers call helpers, so most of the time would
-go into machine code that nobody runs: what runs is the rule or the kernel at the top, into which all of them
+go into machine code that never runs: what runs is the rule or the kernel at the top, into which all of them
 are linked. So a helper stays what it is before LLVM optimises it (`HelperLibrary`), and what stands at the
 top is optimised once, as a whole, in which helpers are its own affair (`WholeLibrary`): those that are called
 in one place vanish into it, and none is a symbol that other code could meet. A number that is written where a

@@ -34,7 +34,7 @@ def few_enough_paused(
     """Who may be given cores, where a division would leave more than `limit` started jobs without any.
 
     Those are all that have started and, up to `most_started` in all, others that the division would start:
-    the heaviest, and of these the earliest. None where all is well, or the division starts nobody.
+    the heaviest, and of these the earliest. None where all is well, or the division starts no job.
     """
     started = table[STARTED][rows] > 0.0
     newcomers = np.flatnonzero(~started & (cores > 0.0))

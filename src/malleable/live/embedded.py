@@ -1,7 +1,7 @@
 """The broker of this process, for when none runs on the machine: WHAM on the CPUs that this process may use.
 
 It is made when the first job joins, and closed when Python ends. What members say is told to it by one
-thread, in order, so that a decision of the scheduler keeps nobody waiting who only reports. A forked process
+thread, in order, so that no thread that only reports waits for a decision of the scheduler. A forked process
 has none of its parent's threads, and so gets a broker of its own when it needs one.
 """
 

@@ -52,7 +52,7 @@ class ProgramProcesses:
         self.loop.soon(self._carry_out_cancel, run)
 
     def adopt(self, run: ProgramRun) -> None:
-        """A program may have a supervisor that somebody else has started."""
+        """A program may have a supervisor that another broker has started."""
         self.loop.soon(self._adopt, run)
 
     def note_running(self, run: ProgramRun) -> None:

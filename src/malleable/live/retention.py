@@ -61,7 +61,7 @@ class Keep:
 
 
 KEEP = Keep()
-"""What is kept where nobody says otherwise."""
+"""What is kept by default."""
 
 
 class Retention:

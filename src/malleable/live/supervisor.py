@@ -115,7 +115,7 @@ def _end(folder: JobFolder, seat: Membership, ending: Ending, result: Result) ->
             folder.write_result(result)
         except OSError:
             seat.end(ending.outcome)
-            if not folder.path.exists():  # nobody will ever ask
+            if not folder.path.exists():  # no broker will ever ask
                 return
             time.sleep(RETRY_SECONDS)
         else:

@@ -61,8 +61,8 @@ def end_leftovers(folder: JobFolder) -> None:
 def _noted(folder: JobFolder) -> list[int]:
     """The program's first process, as far as it was noted.
 
-    The number of a session is nobody else's while a process of it lives, so it may be used though its first
-    process has ended.
+    The number of a session is given to no other while a process of it lives, so it may be used though its
+    first process has ended.
     """
     name = folder.program()
     if name is None or name.boot != this_boot() or (look_up(name.pid) and not name.process()):

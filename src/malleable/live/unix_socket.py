@@ -53,7 +53,7 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def open_socket(path: str | Path) -> socket.socket:
-    """Connect to a socket; one of another user is refused, `OSError` says that nobody listens."""
+    """Connect to a socket; one of another user is refused, `OSError` says that no process listens."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.connect(str(path))

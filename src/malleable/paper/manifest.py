@@ -1,6 +1,6 @@
 """What a reproduction was made with: effort, seeds, versions, machine, and what was chosen freely.
 
-It names no host and no folder, so that it can be shown to anybody.
+It names no host and no folder, so that it can be published.
 """
 
 from __future__ import annotations

@@ -60,7 +60,9 @@ from malleable.engine.rule_interface import BINS, DONE, FIFO, GROW, INDEX, POOLS
 
 ROUNDING = 1e-10
 """Relative difference of two remaining sizes that may be rounding."""
-NONE, ONE, NOBODY = np.int32(0), np.int32(1), np.int32(-1)
+ZERO, ONE, MINUS_ONE = np.int32(0), np.int32(1), np.int32(-1)
+NO_CLASS = MINUS_ONE
+"""A number of a class where there is none."""
 
 
 def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in registers cannot be passed on
@@ -173,9 +175,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 s[i] = 1.0
                 inverse[i] = 1.0
         else:
-            # Nobody waits here.
+            # No job waits here.
             inside = True
-            row = NONE
+            row = ZERO
             for i in range(M - 1, -1, -1):
                 inside = inside and served[i] <= limit[i]
                 row = np.int32(row * (limit[i] + ONE) + served[i])
@@ -188,7 +190,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 break
 
         wait = math.inf
-        who = NOBODY
+        who = NO_CLASS
         for i in range(M):
             d = (top[i] - V[i]) * inverse[i]
             if d < wait:
@@ -216,14 +218,14 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             overload += dt
 
         # The job of class j that enters service below, if j >= 0: work left, arrival, size, number.
-        j = NOBODY
+        j = NO_CLASS
         left = 0.0
         arrival = 0.0
         size = 0.0
         name = 0.0
         if departing:
             now += dt
-            length = np.int32(chosen(served, who, NONE) - ONE)
+            length = np.int32(chosen(served, who, ZERO) - ONE)
             # An empty class starts again at 0.
             store(V, who, chosen(top, who, 0.0) if length > 0 else 0.0)
             store(top, who, mark_at(near, marks, who, np.int32(length - ONE)) if length > 0 else math.inf)
@@ -233,7 +235,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             near[np.uint32(tally + AREA_TALLY)] += now - started
             present = np.int32(present - ONE)
             if DISCIPLINE == FIFO:
-                add(count, who, NOBODY)
+                add(count, who, MINUS_ONE)
             if STATISTICS:
                 slot = np.uint32(who * ROOM + slots[np.uint32(who * ROOM + length)])
                 response = now - born[slot]
@@ -250,7 +252,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                     log[t, int(names[slot])] = now
             if DISCIPLINE != SHARE and queued > 0:
                 # A job that waits may start: the best by c/x, or the head of a queue.
-                q = NOBODY
+                q = NO_CLASS
                 if DISCIPLINE == INDEX:
                     best = -1.0
                     first_name = math.inf
@@ -263,11 +265,11 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                                 first_name = its_name
                                 q = np.int32(i)
                 elif DISCIPLINE == FIFO:
-                    q = NONE
-                elif chosen(waiting, who, NONE) > 0:
+                    q = ZERO
+                elif chosen(waiting, who, ZERO) > 0:
                     q = who
                 if q >= 0:
-                    head = NONE
+                    head = ZERO
                     if DISCIPLINE != INDEX:
                         head = np.int32(whole[WHOLE + COUNTERS * q + HEAD, t])
                     place = np.uint32(q * room + head)
@@ -279,7 +281,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                     j = q if DISCIPLINE != FIFO else np.int32(queue[KIND, place, t])
                     queued = np.int32(queued - ONE)
                     # By FIFO the one queue is counted with the first class.
-                    rest = np.int32(chosen(waiting, q, NONE) - ONE)
+                    rest = np.int32(chosen(waiting, q, ZERO) - ONE)
                     store(waiting, q, rest)
                     if DISCIPLINE == INDEX:
                         heap_out(queue, np.int32(q * room), rest, t)
@@ -322,26 +324,26 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 next_size = given_sizes[t, job]
             if DISCIPLINE != SHARE:
                 # The queue that a job of class `kind` joins, if w >= 0: the newcomer, or one that makes way.
-                w = NOBODY
+                w = NO_CLASS
                 kind = j
                 kept_left = left
                 kept_born = arrival
                 kept_size = size
                 kept_name = name
                 if DISCIPLINE == POOLS:
-                    if chosen(served, j, NONE) >= slots_of[j]:
+                    if chosen(served, j, ZERO) >= slots_of[j]:
                         w = j
-                        j = NOBODY
+                        j = NO_CLASS
                 elif present > most:
-                    w = j if DISCIPLINE == INDEX else NONE
-                    victim = NOBODY
+                    w = j if DISCIPLINE == INDEX else ZERO
+                    victim = NO_CLASS
                     if DISCIPLINE == INDEX:
                         # Where c/x is the same but for rounding, the newcomer goes last.
                         worst = costs[j] / left * (1.0 - ROUNDING)
                         latest = name
                         for i in range(M):
                             if served[i] > 0:
-                                value = costs[i] / (mark_at(near, marks, i, NONE) - V[i])
+                                value = costs[i] / (mark_at(near, marks, i, ZERO) - V[i])
                                 its_name = (
                                     names[np.uint32(i * ROOM + slots[np.uint32(i * ROOM)])]
                                     if STATISTICS
@@ -355,22 +357,22 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                         # The victim's longest job makes way, and the newcomer is served at once.
                         w = victim
                         kind = victim
-                        kept_left = mark_at(near, marks, victim, NONE) - chosen(V, victim, 0.0)
+                        kept_left = mark_at(near, marks, victim, ZERO) - chosen(V, victim, 0.0)
                         if STATISTICS:
                             slot = np.uint32(victim * ROOM + slots[np.uint32(victim * ROOM)])
                             kept_born = born[slot]
                             kept_size = sizes[slot]
                             kept_name = names[slot]
-                        length = np.int32(chosen(served, victim, NONE) - ONE)
+                        length = np.int32(chosen(served, victim, ZERO) - ONE)
                         drop_longest(near, marks, slots, victim, np.int32(length + ONE))
                         store(served, victim, length)
                         if length == 0:
                             store(V, victim, 0.0)
                             store(top, victim, math.inf)
                     else:
-                        j = NOBODY
+                        j = NO_CLASS
                 if w >= 0:
-                    length = chosen(waiting, w, NONE)
+                    length = chosen(waiting, w, ZERO)
                     if DISCIPLINE == INDEX:
                         heap_in(
                             queue,
@@ -404,7 +406,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                         status = GROW
 
         if j >= 0:
-            length = chosen(served, j, NONE)
+            length = chosen(served, j, ZERO)
             mark = (chosen(V, j, 0.0) if length > 0 else 0.0) + left
             if DISCIPLINE != SHARE and length == 0:
                 store(V, j, 0.0)

@@ -38,7 +38,7 @@ from malleable.engine.gpu.layout import (
 from malleable.engine.gpu.marks import mark_at
 from malleable.engine.rule_interface import DONE, FIFO, GROW, SHARE
 
-NONE, ONE = np.int32(0), np.int32(1)
+ZERO, ONE = np.int32(0), np.int32(1)
 
 
 def load(
@@ -47,13 +47,13 @@ def load(
     following: Any, following_size: Any, drawn: Any,
 ) -> Any:  # fmt: skip
     """Fill the arrays of a thread; jobs present and waiting, and whether a room is full already."""
-    present = NONE
-    queued = NONE
+    present = ZERO
+    queued = ZERO
     status = DONE
     for i in range(M):
         first = WHOLE + COUNTERS * i
         served[i] = np.int32(whole[first + SERVED, t])
-        waiting[i] = np.int32(whole[first + WAITING, t]) if DISCIPLINE != SHARE else NONE
+        waiting[i] = np.int32(whole[first + WAITING, t]) if DISCIPLINE != SHARE else ZERO
         limit[i] = np.int32(limits[i])
         count[i] = np.int32(whole[first + PRESENT, t])
         present = np.int32(present + count[i])

@@ -73,7 +73,7 @@ class Setting:
         elif self.program.discipline != SHARE:
             most = min(most, self.cores)
         else:
-            # Nobody waits, so as many are served as are there: beyond n that is geometric in the load.
+            # No job waits, so as many are served as are there: beyond n that is geometric in the load.
             load = min(max(self.load, 0.01), 0.99)
             most = max(most, -RARE / math.log(load))
         return rounded_up(int(most) + 1)

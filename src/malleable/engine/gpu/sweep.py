@@ -149,7 +149,7 @@ def _item(position: int, asked: Asked) -> Item:
         return one._replace(room=setting.room)
     wanted = likely_counts(setting.expected, setting.cores, asked.program.discipline, np.inf)
     if asked.program.discipline == SHARE:
-        # Nobody waits, so a queue is a state.
+        # No job waits, so a queue is a state.
         wanted = wanted + int(LIKELY_QUEUE / -np.log(max(load, 0.01)))
     return _with_states(one._replace(room=_room(setting.room)), wanted)
 

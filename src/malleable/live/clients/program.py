@@ -175,7 +175,7 @@ class ProgramClient:
             self._seat.confirm(self._in_use, self._number)
 
     def _start(self, cores: int) -> None:
-        """Start the command; that it is about to be is noted before, so that nobody does it again."""
+        """Start the command; that it is about to be is noted before, so that it is not done twice."""
         if not self._folder.mark_started():
             raise ExecutionError("the command was started before", "submit it again to have it run again")
         self._program = self._make_program(cores)

@@ -36,7 +36,7 @@ MOST_BODY = 1 << 21
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 PRINTED = re.compile(r"/v1/jobs/[^/]*/log/?")
-"""Paths that are only read, and yet need the token: what programs print is nobody else's business."""
+"""Paths that are only read, and yet need the token: what programs print is for their user alone."""
 SAFETY_HEADERS = [
     (name.lower().encode(), value.encode()) for name, value in {**HEADERS, "X-Frame-Options": "DENY"}.items()
 ]

@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Answer nobody from now on."""
+        """Answer no request from now on."""
         self._stopping.set()
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]

@@ -65,7 +65,7 @@ class Changes:
         self._loop = asyncio.get_running_loop()
         jobs = 0
         while True:
-            # Somebody looks at jobs that run: they go on though nothing changes.
+            # A reader looks at jobs that run: they go on though nothing changes.
             wait = IDLE_SECONDS if self._listeners and jobs else None
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), wait)
@@ -111,7 +111,7 @@ class Changes:
 
 
 def _texts(document: dict[str, Any], wanted: set[int]) -> dict[int, str]:
-    """A document with each number of jobs that somebody wants to hear of."""
+    """A document with each number of jobs that a reader wants to hear of."""
     return {most: _text(document, most) for most in wanted}
 
 
@@ -125,7 +125,7 @@ def _text(document: dict[str, Any], most: int) -> str:
 
 
 def _put_last(queue: asyncio.Queue[str], text: str) -> None:
-    """Put what is new in place of what nobody has taken: a slow reader gets fewer documents, not old ones."""
+    """Put what is new in place of what was not taken: a slow reader gets fewer documents, not old ones."""
     with suppress(asyncio.QueueEmpty):
         queue.get_nowait()
     queue.put_nowait(text)

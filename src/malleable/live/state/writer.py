@@ -103,7 +103,7 @@ class Writer:
         return found, self._closed
 
     def _commit(self, changes: list[_Change]) -> None:
-        """All changes in one transaction, synced; nobody is told before that."""
+        """All changes in one transaction, synced; no caller is told before that."""
         try:
             with explained(self._path):
                 rows = self._transact([(change.statement, change.values) for change in changes])

@@ -53,7 +53,7 @@ def blind_market_rule(counts: FloatArray, cores: float, table: FloatArray, out: 
 
 
 def _needed(counts: FloatArray, table: FloatArray) -> float:
-    """Cores for the least width of everybody."""
+    """Cores for the least width of every job."""
     total = 0.0
     for i in range(len(counts)):
         total += counts[i] * most_efficient(table, i)

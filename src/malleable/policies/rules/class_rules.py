@@ -1,6 +1,6 @@
 """Class rules as plain functions that the engine compiles: cores per job of each class from the class counts.
 
-`rule(counts, cores, table, out)` is asked while everybody can be served. The table starts with the encoded
+`rule(counts, cores, table, out)` is asked while all jobs can be served. The table starts with the encoded
 speedups (`engine.speedup_table`); what follows, from table[1] on, is the rule's own: the last clearing price,
 from which the next search starts, then one weight a class. Counts are floats, so the same rule drives the
 simulator, a fluid model and a live scheduler.
@@ -139,7 +139,7 @@ def _share(
 
 
 def equi_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """The same for everybody; what a class cannot use goes to the others."""
+    """The same for every job; what a class cannot use goes to the others."""
     m = len(counts)
     left, jobs = cores, 0.0
     for i in range(m):

@@ -125,7 +125,7 @@ def newton_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatA
             if abs(step) <= 1e-14 * max(1.0, abs(u)):
                 break
         elif excess < 0.0:
-            # Everybody is at one core and cores are left: go to where the first class starts to widen.
+            # Every job is at one core and cores are left: go to where the first class starts to widen.
             u = corner - 1e-9
         else:
             break

@@ -53,7 +53,7 @@ def widen(
 def _between(arms: FloatArray, queue: IntArray, served: int, cores: float) -> None:
     """Widths between DEAR and CHEAP that use all cores, into WIDTH.
 
-    Where the two differ by rounding everybody moves by the same part, so that equal jobs stay equal. Where
+    Where the two differ by rounding all jobs move by the same part, so that equal jobs stay equal. Where
     they differ by a jump, who jumps first is decided by the order of the queue.
     """
     left, even = cores, 0.0

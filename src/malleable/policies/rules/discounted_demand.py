@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # What the table says after WHAM's own numbers.
 DISCOUNT, PRICE, SPARE, LIMIT, LAST = range(5)
-"""α while nobody has to wait, l*, the cores that arrivals leave over, all cores, the last log price."""
+"""α while no job has to wait, l*, the cores that arrivals leave over, all cores, the last log price."""
 # Lines of the arms, one column a job.
 KIND, COST, SPAN, FAIR, AFTER, INDEX, WIDTH, DEAR, CHEAP = range(9)
 ARM_LINES = 9

@@ -39,7 +39,7 @@ STEEP = 600.0
 
 
 def mark_worthy(table: FloatArray, arms: FloatArray, quotes: FloatArray, price: float) -> int:
-    """Give the highest index to those worth serving at the price that clears with everybody; how many.
+    """Give the highest index to those worth serving at the price that clears with all jobs; how many.
 
     Without the others the price is lower still, so they are served in the end, whatever their order.
     """

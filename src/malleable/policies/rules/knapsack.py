@@ -6,7 +6,7 @@ v is concave; a dent may make them miss the optimum. For any price l
     Σ_j v_j(k_j) = D(l) − Σ_j r_j(k_j) − l·(n − Σ_j k_j),    D(l) = Σ_j max_k (v_j(k) − l·k) + l·n,
 
 where r_j(k) ≥ 0 is what a job loses on width k at that price. At the price at which the hulls of v share the
-cores, everybody has a width without loss, the *base*, and less than one edge is left over. What a known
+cores, every job has a width without loss, the *base*, and less than one edge is left over. What a known
 division lacks to D bounds the loss of a better one, so that few widths are left for each job. And jobs whose
 changes from the base cancel may as well stay: at most 2Δ − 1 jobs leave it, Δ being the largest change (the
 proximity of Eisenbrand and Weismantel, 2018). A dynamic program over the change in cores does the rest.

@@ -132,7 +132,7 @@ def count_served(market: FloatArray, groups: int, member: IntArray, queue: IntAr
 
 
 def cores_needed(table: FloatArray, market: FloatArray, groups: int) -> float:
-    """Cores for the least width of everybody counted."""
+    """Cores for the least width of every job counted."""
     total = 0.0
     for g in range(groups):
         total += market[COUNT, g] * table[class_row(table, int(market[GROUP_CLASS, g])) + LEAST]

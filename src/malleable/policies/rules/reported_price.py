@@ -20,7 +20,7 @@ STEPS = 100
 
 
 def reported_price(jobs: FloatArray, table: FloatArray, out: FloatArray, kind: int) -> float | None:
-    """The price of the last decision: None where jobs wait in line, 0 where everybody has all that helps.
+    """The price of the last decision: None where jobs wait in line, 0 where every job has all that helps.
 
     A market whose least widths use up the cores clears at many prices; the lowest of them counts.
     """

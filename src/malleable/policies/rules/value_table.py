@@ -104,7 +104,7 @@ def write_weights(counts: FloatArray, cores: float, table: FloatArray) -> None:
 
 
 def _put_in_order(counts: FloatArray, table: FloatArray, rows: int, alike: bool) -> None:
-    """Let the classes come in the order of c·μ; where they are `alike`, nobody widens."""
+    """Let the classes come in the order of c·μ; where they are `alike`, no job widens."""
     m = len(counts)
     highest = 0.0
     for position in range(m):

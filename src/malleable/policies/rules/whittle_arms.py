@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # What the table says after the encoded speedups, and of each class.
 LOG_PRICE, DISCOUNT, CLEARED, HEADER = range(4)
 """The log price at which the last search ended, α, and the log price of the last decision (NaN: the lowest at
-which everybody wants just the cores there are)."""
+which the jobs together want just the cores there are)."""
 LOW, HIGH, LOG_LOW, LOG_HIGH, NODES, CORNERS = range(6)
 CLASS_COLUMNS = 6
 # Lines of the arms, one column a job.

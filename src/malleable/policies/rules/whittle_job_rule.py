@@ -61,7 +61,7 @@ HIGHEST, LOWEST = math.log(PROHIBITIVE), math.log(1e-300)
 
 
 def whittle_table(workload: Workload, cores: float, discount: float) -> FloatArray:
-    """The table of `whittle_rule`; nobody can use more than all cores, so speedups end there."""
+    """The table of `whittle_rule`; no job can use more than all cores, so speedups end there."""
     encoded = encode([s.capped(cores) for s in workload.speedups], widest=max(cores, 2.0))
     m = len(workload.classes)
     rows, nodes = [], []
@@ -99,9 +99,9 @@ def whittle_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatAr
 
 
 def whittle_price(jobs: FloatArray, table: FloatArray, out: FloatArray) -> float:
-    """The price of the decision that the rule has just made: 0 where everybody has all that helps.
+    """The price of the decision that the rule has just made: 0 where every job has all that helps.
 
-    Of the prices at which everybody wants just the cores there are, the lowest counts.
+    Of the prices at which the jobs want just the cores there are, the lowest counts.
     """
     log_price = float(table[int(table[1]) + CLEARED])
     if not math.isnan(log_price):
@@ -186,7 +186,7 @@ def _widen(
 ) -> float:
     """Widths that use all cores the served jobs can use, into WIDTH, and the log price at which they do.
 
-    NaN where everybody is served and wants just the cores there are, as at many lower prices.
+    NaN where all jobs are served and want just the cores there are, as at many lower prices.
     """
     most = 0.0
     for position in range(served):

@@ -35,7 +35,7 @@ def push_set(heap: IntArray, sets: FloatArray, one: int) -> None:
 
 
 def pop_set(heap: IntArray, sets: FloatArray) -> int:
-    """Take the top of the heap; −1 if nobody can step."""
+    """Take the top of the heap; −1 if no job can step."""
     if heap[0] == 0:
         return -1
     top, last, size = int(heap[1]), int(heap[heap[0]]), int(heap[0]) - 1

@@ -91,7 +91,7 @@ def _best_part(
     own, row = class_row(table, i), PREAMBLE + ROW * i
     reach = min(width + spare, float(table[own + MOST]))
     slow, best, target = speed(table, i, width), 0.0, width
-    if reach < 1.0:  # nobody runs on a part of a core
+    if reach < 1.0:  # no job runs on a part of a core
         return best, target
     if reach > width and speed(table, i, reach) > slow:
         best, target = step_value(table, i, weight, width, reach, kind), reach
