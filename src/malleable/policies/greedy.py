@@ -19,6 +19,7 @@ from malleable.policies.base.job_rule import Decision
 from malleable.policies.base.market_rule import MarketRule
 from malleable.policies.rules.class_rules import greedy_rule, market_table, one_core_each_fits
 from malleable.policies.rules.class_rules_in_closed_form import has_closed_forms, newton_rule, newton_table
+from malleable.policies.rules.class_weights import class_weights
 from malleable.policies.rules.gear_rule import gear_price, gear_rule
 from malleable.policies.rules.gear_table import gear_table
 from malleable.policies.rules.greedy_job_rules import greedy_integer_rule, greedy_jobs_rule
@@ -45,8 +46,8 @@ class Greedy(MarketRule):
         object.__setattr__(self, "weight", str(self.weight))
 
     @property
-    def by_cost(self) -> bool:
-        return "c" in str(self.weight)
+    def weighs(self) -> str:
+        return str(self.weight)
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
         weight = str(self.weight)
@@ -65,17 +66,12 @@ class Greedy(MarketRule):
         return improved_whole(rows, table, out, cores)
 
     def buyers(self, workload: Workload) -> GreedyBuyers:
-        costs, rates = workload.holding_costs, 1.0 / workload.mean_sizes
-        with np.errstate(over="ignore"):
-            weights = {"1": np.ones_like(costs), "mu": rates, "c": costs, "cmu": costs * rates}.get(
-                str(self.weight)
-            )
-        if weights is None:
+        if self.weight == "c/x":
             raise UnsupportedError(
                 "greedy with weight c/x looks at remaining sizes, so it has no equation in the counts",
                 "use weight=cmu",
             )
-        return GreedyBuyers(workload.speedups, weights)
+        return GreedyBuyers(workload.speedups, class_weights(workload, str(self.weight)))
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
         speedups = workload.speedups

@@ -50,9 +50,9 @@ def cost_unit(weights: FloatArray) -> float:
     low, high = float(np.min(weights, initial=np.inf)), float(np.max(weights, initial=0.0))
     if low >= 1.0 / EXTREME and high <= EXTREME:
         return 1.0
-    if not (high < np.inf and high / EXTREME**2 <= low * (1.0 + SAME)):
+    if not (0.0 < low <= high < np.inf and high / EXTREME**2 <= low * (1.0 + SAME)):
         raise ParameterError(
-            f"holding costs from {low:.4g} to {high:.4g} are too far apart to be compared in numbers",
+            f"weights of jobs (holding costs, as a rule) from {low:.4g} to {high:.4g} cannot be compared",
             f"let them differ by a factor of at most {EXTREME**2:g}",
         )
     return float(2.0 ** round(0.5 * (np.log2(low) + np.log2(high))))

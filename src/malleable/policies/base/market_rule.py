@@ -1,4 +1,4 @@
-"""Policies that share the cores at one price, which `allocate` reports in the unit of the costs."""
+"""Policies that share the cores at one price, which `allocate` reports in the unit of the weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.policies.base.job_rule import JobRule
+from malleable.policies.rules.class_weights import class_rates, weight_unit
 from malleable.policies.rules.tolerances import TIGHT
 from malleable.theory.market import cost_unit
 
@@ -21,20 +22,18 @@ class MarketRule(JobRule):
     """A policy given by a market rule of `policies.rules`, which leaves the price in its table."""
 
     @property
-    def by_cost(self) -> bool:
-        """Whether jobs weigh what they cost, so that prices are in the unit of the costs."""
-        return True
+    def weighs(self) -> str:
+        """What jobs weigh: 1, mu, c, cmu or c/x."""
+        return "c"
 
     def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        """Run the rule, in a unit of cost that leaves room for its prices.
+        """Run the rule, in a unit of weight that leaves room for its prices.
 
-        The rule's table has the costs of the classes in such a unit; weights that jobs bring have their own.
+        The rule's table has the weights of the classes in such a unit; those that jobs bring have their own.
         """
-        if not self.by_cost:
-            return self._run(jobs, cores, machine, integer=integer)
-        unit = standard = cost_unit(jobs.workload.holding_costs)
-        if jobs.own_weights:
-            unit = cost_unit(jobs.weight)
+        unit = standard = weight_unit(jobs.workload, self.weighs)
+        if jobs.own_weights and "c" in self.weighs:
+            unit = cost_unit(jobs.weight * class_rates(jobs.workload, self.weighs)[jobs.class_index])
             jobs = jobs if unit == standard else replace(jobs, weight=jobs.weight * (standard / unit))
         found = self._run(jobs, cores, machine, integer=integer)
         return found if unit == 1.0 or found.price is None else found._replace(price=found.price * unit)

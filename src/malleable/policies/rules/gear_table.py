@@ -28,9 +28,9 @@ from malleable.engine.width_table import PAUSE as LIMIT_PAUSE
 from malleable.engine.width_table import WORK as LIMIT_WORK
 from malleable.engine.width_table import encode_limits, limit
 from malleable.numerics.hull import pricing_hull
+from malleable.policies.rules.class_weights import class_rates, weight_unit
 from malleable.policies.rules.market_groups import WHAM
 from malleable.policies.rules.tolerances import DUST, TINY
-from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -57,7 +57,6 @@ def gear_table(
         row[GEARS], row[START], row[INDEX] = len(k), end, s[0] / k[0]
         row[PAUSE], row[LOST] = limit(limits, i, LIMIT_PAUSE), limit(limits, i, LIMIT_WORK)
         row[KEPT] = float(one.shape == "moldable")
-        row[RATE] = 1.0 / one.size.mean if weight in {"mu", "cmu"} else 1.0
         if real and one.job_type.allowed_widths.unrestricted:
             row[GEARS] = 0.0
             continue
@@ -66,8 +65,7 @@ def gear_table(
         row[NARROWER] = len(below)
         data += [k, np.concatenate([[first], steps]), below]
         end += 2 * len(k) + len(below)
-    if "c" in weight:
-        rows[:, RATE] /= cost_unit(workload.holding_costs)
+    rows[:, RATE] = class_rates(workload, weight) / weight_unit(workload, weight)
     header = [len(rows), end, np.nan, mode, float("c" in weight), float(weight == "c/x"), 1.0]
     return np.concatenate([header, rows.ravel(), *data])
 

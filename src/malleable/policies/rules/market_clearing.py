@@ -67,20 +67,28 @@ def clear_groups(
             most += market[COUNT, g] * table[row + MOST]
     if needed >= cores - slack or most <= cores:
         limit = LEAST if needed >= cores - slack else MOST
-        for g in range(groups):
-            row = rows + WIDTH_COLUMNS * int(market[GROUP_CLASS, g])
-            market[LOW, g] = market[HIGH, g] = table[row + limit]
+        _demand_limit(table, market, groups, limit, LOW)
+        _demand_limit(table, market, groups, limit, HIGH)
         return PROHIBITIVE if limit == LEAST else FREE
     low, high = _bracket(table, market, groups, cores, slack, kind)
     if low < high:
         excess(table, market, groups, cores, kind, low)
         for g in range(groups):
             market[HIGH, g] = market[LOW, g]
-        excess(table, market, groups, cores, kind, high)
+        if high < math.inf:
+            excess(table, market, groups, cores, kind, high)
+        else:
+            _demand_limit(table, market, groups, LEAST, LOW)
     else:
         for g in range(groups):
             market[HIGH, g] = market[LOW, g]
-    return high
+    return min(high, PROHIBITIVE)
+
+
+def _demand_limit(table: FloatArray, market: FloatArray, groups: int, limit: int, line: int) -> None:
+    """Let all groups want the least or the most that their classes can use."""
+    for g in range(groups):
+        market[line, g] = table[class_row(table, int(market[GROUP_CLASS, g])) + limit]
 
 
 def _bracket(
@@ -88,7 +96,8 @@ def _bracket(
 ) -> tuple[float, float]:
     """Two neighbouring prices around the clearing one, or twice one that clears up to `slack`.
 
-    The secant method on log demand over log price (`price_search`), from the last price and slope.
+    The upper one is infinite where jobs want too much at the highest price that is looked at. The secant
+    method on log demand over log price (`price_search`), from the last price and slope.
     """
     own = int(table[1])
     u, slope = math.log(float(table[own + PRICE])), float(table[own + SLOPE])
@@ -113,6 +122,5 @@ def _bracket(
         if low == -math.inf or high == math.inf:
             reach *= 4.0
         before, last, u = u, f, following
-    high = min(high, FARTHEST)
-    table[own + PRICE], table[own + SLOPE] = math.exp(high), -1.0
-    return math.exp(max(low, -FARTHEST)), math.exp(high)
+    table[own + PRICE], table[own + SLOPE] = math.exp(min(high, FARTHEST)), -1.0
+    return math.exp(max(low, -FARTHEST)), math.exp(high) if high < math.inf else math.inf

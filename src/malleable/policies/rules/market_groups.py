@@ -16,8 +16,8 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import encode, most_efficient, peak, speed
+from malleable.policies.rules.class_weights import class_rates, weight_unit
 from malleable.policies.rules.tolerances import DUST, TINY
-from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -55,16 +55,15 @@ def market_jobs_table(
     members = workload.speedups if buyers is None else buyers.speedups.members
     encoded = encode(members, widest=max(cores, 2.0))
     rows = np.zeros((len(members), WIDTH_COLUMNS))
-    rows[:, RATE] = 1.0 / workload.mean_sizes if weight in {"mu", "cmu"} else 1.0
     for i, speedup in enumerate(members):
         least = most_efficient(encoded, i) if buyers is None else float(buyers.least[i])
         rows[i, LEAST], rows[i, LEAST_SPEED] = least, speed(encoded, i, least)
         rows[i, MOST] = peak(encoded, i) if buyers is None else float(buyers.most[i])
         rows[i, CONCAVE] = float(speedup.concave)
         rows[i, TIES] = speed(encoded, i, 2.0) if shy else 0.0
-    rows[:, TWIN] = _twins(workload, rows[:, RATE])
-    if "c" in weight:
-        rows[:, RATE] /= cost_unit(workload.holding_costs)
+    rates = class_rates(workload, weight)
+    rows[:, TWIN] = _twins(workload, rates)
+    rows[:, RATE] = rates / weight_unit(workload, weight)
     header = [1.0, -1.0, float("c" in weight), float(weight == "c/x"), np.nan]
     return np.concatenate([encoded, header, rows.ravel()])
 
