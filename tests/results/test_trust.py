@@ -28,11 +28,12 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_coverage.py"
 
 def one_class(size, rate=1.0, speedup=None):
     job = JobClass("only", {"kind": "poisson", "rate": rate}, size,
-                   speedup or {"kind": "power", "exponent": 0.5})  # fmt: skip
+                   speedup or PLAIN)  # fmt: skip
     return Workload("only", (job,))
 
 
 EXPONENTIAL = {"kind": "exponential", "rate": 1.0}
+PLAIN = {"kind": "power", "exponent": 0.5}
 PARETO = {"kind": "pareto", "shape": 1.01, "mean": 1.0}
 WEIBULL = {"kind": "weibull", "shape": 0.05, "mean": 1.0}
 
@@ -50,6 +51,20 @@ class TestRelaxation:
         """M/M/n relaxes in 1/(1 − √ρ)² services in all, on one core or on many."""
         model = one_class(EXPONENTIAL).at(cores, load)
         assert relaxation_jobs(model, cores) == pytest.approx((1.0 - load**0.5) ** -2)
+
+    def test_arrivals_that_never_come(self):
+        """A class whose next arrival is infinitely far away counts nothing, and is no error."""
+        common = one_class(EXPONENTIAL).classes[0]
+        never = JobClass("never", {"kind": "poisson", "rate": 1e-310}, EXPONENTIAL, common.speedup)
+        both = Workload("both", (common, never))
+        assert relaxation_jobs(both, 4) == pytest.approx(relaxation_jobs(Workload("one", (common,)), 4))
+
+    def test_noise_beyond_all_numbers(self):
+        """Where the spread of sizes is no number, no run is long enough."""
+        wild = JobClass("wild", {"kind": "poisson", "rate": 1e-250},
+                        {"kind": "lognormal", "mean": 1e200, "sigma": 20.0}, PLAIN)  # fmt: skip
+        model = Workload("two", (one_class(EXPONENTIAL).classes[0], wild))
+        assert relaxation_jobs(model, 4) == math.inf
 
     def test_variability(self):
         """Sizes of squared variation b take (1 + b)/2 times as long; constant sizes half as long."""

@@ -104,8 +104,9 @@ def relaxation_jobs(workload: Workload, cores: float, pools: Sequence[float] = (
     noise = np.array([_variability(c.size) + _variability(c.arrivals.interval) for c in workload.classes])
     sizes, shares = workload.mean_sizes * usage, workload.rates / workload.total_rate
     # In units of the mean size: squares of tiny or huge times are no numbers.
-    spread = float(shares @ ((sizes / float(shares @ sizes)) ** 2 * noise))
-    whole = _forgetting(float(workload.loads @ usage) / cores, spread)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(shares @ ((sizes / float(shares @ sizes)) ** 2 * noise))
+    whole = _forgetting(float(workload.loads @ usage) / cores, spread if isfinite(spread) else inf)
     rows = zip(pools, noise, shares, strict=False)
     return float(max([whole, *(_forgetting(load, n) / share for load, n, share in rows)]))
 
@@ -133,6 +134,8 @@ def moment(law: Distribution, order: int) -> float:
 
 def _variability(law: Distribution) -> float:
     """The squared coefficient of variation, 1 where it does not exist."""
+    if not isfinite(law.mean):  # as of arrivals that never come
+        return 1.0
     second = moment(law.scaled(1.0 / law.mean), 2)
     return max(second - 1.0, 0.0) if isfinite(second) else 1.0
 
