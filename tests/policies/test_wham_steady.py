@@ -103,6 +103,24 @@ def test_allowed_widths_within_the_cores(situation):
     assert len(jobs) == 0 or out.any()
 
 
+def test_newcomers_wait_from_the_start_or_not_at_all():
+    """One that was given a core while others moved is not sent back when the market is cleared again.
+
+    It was, and its core was given away a second time.
+    """
+    rows = [
+        gen.job_class(name, 1.0, 1.0, {"kind": "power", "exponent": 0.5}, cost)
+        | {"resize": {"pause": 1.0, "work": 1.0}}
+        for name, cost in (("a", 1.0), ("b", 7.4))
+    ]
+    jobs = Jobs.of(
+        Workload.from_dict({"classes": rows}), ["a", "a", "a", "a", "b"], [0.13, 0.18, 0.24, 0.33, 0.46],
+        age=[0.0, 1.0, 2.0, 3.0, 4.0], held=[0.0, 0.0, 2.0, 1.5, 0.0],
+    )  # fmt: skip
+    out = Policy.of("wham-steady").allocate(jobs, 6.0).cores
+    assert out.tolist() == [1.0, 1.0, 1.0, 1.5, 1.0]
+
+
 @settings(max_examples=examples(16))
 @given(machines(free=False))
 def test_no_move_that_costs_for_ever(situation):

@@ -76,7 +76,8 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
     cleared = np.nan
     for turn in range(size):
         forced = np.zeros(size, np.bool_)
-        price = settle(jobs, served, states, forced, cores, table, out)
+        # Who may run at all is decided once: later on, the cores of those sent back are given to others.
+        price = settle(jobs, served, states, forced, turn == 0, cores, table, out)
         cleared = price if turn == 0 else cleared
         fixed = fix_blocked(jobs, served, states, forced, price, cores, table, out)
         if fixed == 0.0:
@@ -90,12 +91,13 @@ def settle(
     served: BoolArray,
     states: IntArray,
     forced: BoolArray,
+    may_wait: bool,
     cores: float,
     table: FloatArray,
     out: FloatArray,
 ) -> float:
     """One price for the served, who stay or move, and their cores."""
-    make_room(jobs, served, forced, cores, table)
+    make_room(jobs, served, forced, may_wait, cores, table)
     price = clearing(jobs, served, states, forced, cores, table, False)
     if CHEAPEST < price < DEAREST:
         table[GUESS] = price
@@ -131,11 +133,11 @@ def widen(
 
 
 def make_room(
-    jobs: FloatArray, served: BoolArray, forced: BoolArray, cores: float, table: FloatArray
+    jobs: FloatArray, served: BoolArray, forced: BoolArray, may_wait: bool, cores: float, table: FloatArray
 ) -> None:
     """Have jobs move that would stay wide at any price, the cheapest per core first, until all fit.
 
-    Where it costs less to wait for the next job to leave, newcomers wait instead, the latest first.
+    Where it costs less to wait for the next job to leave, newcomers that `may_wait` do, the latest first.
     """
     size, need, soonest, waiting = jobs.shape[0], 0.0, math.inf, 0.0
     keys = np.full(size, math.inf)
@@ -153,7 +155,7 @@ def make_room(
         if wide > least:
             rent = float(table[int(table[END]) - 1]) * least
             keys[j] = (c + rent) * move_time(jobs, j, least, table) / (wide - least)
-    patient = waiting > 0.0
+    patient = may_wait and waiting > 0.0
     for j in ascending(keys):
         if need <= cores + DUST or keys[j] == math.inf:
             break
