@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from malleable.contracts import Policy
 from malleable.engine.compiling import CLASS_RULE, JOB_RULE, compiled
 from malleable.engine.rule_interface import FIFO, INDEX, POOLS, SHARE, ClassProgram, JobProgram
 from malleable.model import Workload, paper_workload
@@ -122,6 +123,17 @@ def test_twin_classes(policy):
     )
     for size in (3, 5, 8):
         check(policy, (workload, 13, [random_jobs(workload, size, seed) for seed in range(6)]), 1e-9)
+
+
+@pytest.mark.parametrize("policy", ["greedy", "greedy:weight=mu", "greedy-star"])
+def test_costs_that_do_not_count_make_no_difference(policy):
+    """A policy that does not look at costs gives the odd core to the earliest job, whatever its class."""
+    halves = {"kind": "power", "exponent": 0.5}
+    for costs in ((1.0, 3.0), (3.0, 1.0)):
+        workload = workload_of(halves, halves, costs=costs, means=(1, 1))
+        for classes in ([0, 1], [1, 0]):
+            jobs = Jobs.of(workload, classes, [1.0, 1.0], age=[1.0, 0.0])
+            assert Policy.of(policy).allocate(jobs, 3, integer=True).cores.tolist() == [2.0, 1.0]
 
 
 @pytest.mark.parametrize("policy", MARKET, ids=repr)

@@ -34,7 +34,8 @@ def agree(policy, jobs, cores, *, integer=False):
     wanted = by_hand.allocation(chosen, jobs, cores, integer=integer)
     np.testing.assert_allclose(got.cores, wanted.cores, rtol=1e-7, atol=1e-8 * cores)
     assert (got.price is None) == (wanted.price is None), (got, wanted)
-    assert got.price is None or got.price == pytest.approx(wanted.price, rel=1e-5, abs=1e-200)
+    # A second core that helps by rounding alone has a price of about 1e-16.
+    assert got.price is None or got.price == pytest.approx(wanted.price, rel=1e-5, abs=1e-13)
 
 
 def tell_prices(found):

@@ -62,15 +62,16 @@ def market_jobs_table(
         rows[i, CONCAVE] = float(speedup.concave)
         rows[i, TIES] = speed(encoded, i, 2.0) if shy else 0.0
     rates = class_rates(workload, weight)
-    rows[:, TWIN] = _twins(workload, rates)
+    costs = workload.holding_costs if "c" in weight else np.ones(len(members))
+    rows[:, TWIN] = _twins(workload, costs, rates)
     rows[:, RATE] = rates / weight_unit(workload, weight)
     header = [1.0, -1.0, float("c" in weight), float(weight == "c/x"), np.nan]
     return np.concatenate([encoded, header, rows.ravel()])
 
 
-def _twins(workload: Workload, rates: FloatArray) -> list[int]:
-    """For each class the first one with the same speedup and weight."""
-    traits = list(zip(workload.speedups, workload.holding_costs.tolist(), rates.tolist(), strict=True))
+def _twins(workload: Workload, costs: FloatArray, rates: FloatArray) -> list[int]:
+    """For each class the first one with the same speedup, and the same cost and rate where these count."""
+    traits = list(zip(workload.speedups, costs.tolist(), rates.tolist(), strict=True))
     try:
         first: dict[object, int] = {}
         return [first.setdefault(own, i) for i, own in enumerate(traits)]
