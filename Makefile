@@ -32,7 +32,7 @@ $(SYSTEM): scripts/system-packages | $(STAMP)
 	@scripts/system-packages
 	@touch $@
 
-test: $(STAMP) $(SYSTEM)  ## run the quick tests (six minutes on two idle cores)
+test: $(STAMP) $(SYSTEM)  ## run the quick tests (less than five minutes on two idle cores)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: $(STAMP)  ## run the long statistical tests, and all properties on many more examples

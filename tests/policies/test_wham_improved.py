@@ -18,7 +18,7 @@ from malleable.policies.improvement import paths
 from malleable.policies.improvement import plan as planning
 from malleable.policies.rules.improved_job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.policies.rules.improved_rule import improved_rule
-from malleable.policies.rules.value_table import HEADER, WEIGHT, Value, value_table, write_weights
+from malleable.policies.rules.value_table import HEADER, UNIT, WEIGHT, Value, value_table, write_weights
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.core_division import RealCores
 from malleable.theory.decision_process import evaluate
@@ -79,6 +79,14 @@ class TestExactGaps:
         of_wham, improved = gaps(made, cores, load, Policy.of("wham-improved:headroom=1"))
         assert of_wham == pytest.approx(wham, abs=0.05)
         assert improved <= most
+
+
+def some_jobs(made: Workload, sizes: tuple[int, ...]):
+    """So many jobs of random classes, sizes and ages."""
+    rng = np.random.default_rng(4)
+    for size in sizes:
+        classes = rng.integers(0, len(made.classes), size)
+        yield Jobs.of(made, classes, rng.exponential(1.0, size), age=rng.random(size))
 
 
 def a_table(made: Workload, cores: float) -> np.ndarray:
@@ -144,7 +152,7 @@ class TestEverywhere:
     """`allocate`, the simulator on counts and on jobs, whole and restricted widths, any law of sizes."""
 
     def test_programs(self):
-        """A class rule where one core is everybody's least width, else a job rule."""
+        """A class rule where one core is the least width of every class, else a job rule."""
         made = IMPROVED.program(WEIGHTS.at(8, 0.7), 8)
         assert isinstance(made, ClassProgram)
         assert made.discipline == SHARE
@@ -153,23 +161,52 @@ class TestEverywhere:
         linear = Workload.from_dict({"name": "rooftops", "classes": rooftops}).at(8, 0.7)
         assert isinstance(IMPROVED.program(linear, 8), JobProgram)
 
-    @pytest.mark.parametrize("integer", [False, True])
-    def test_allocate_runs_the_rule_of_the_simulator(self, integer):
-        """The same cores from `allocate`, and from the rule on jobs that do not share cores in time."""
-        made = FOUR.at(12, 0.7)
-        rng = np.random.default_rng(4)
-        table = improved_jobs_table(made, 12.0, a_table(made, 12.0))
-        for size in (1, 5, 11, 12, 30):
-            jobs = Jobs.of(made, rng.integers(0, 4, size), rng.exponential(1.0, size), age=rng.random(size))
-            found = IMPROVED.allocate(jobs, 12, integer=integer).cores
-            assert found.sum() <= 12.0 + 1e-9
-            assert ((found == 0.0) | (found >= 1.0)).all()
-            if integer:
-                assert (found == np.round(found)).all()
-                continue
-            out = np.zeros(size)
-            improved_jobs_rule(job_rows(jobs, jobs.class_index), 12.0, table, out)
-            np.testing.assert_allclose(found[jobs.order], out, rtol=1e-9, atol=1e-9)
+    def test_allocate_runs_the_rule_of_the_simulator(self):
+        """The same cores from `allocate`, to the bit, and from GREEDY where no class is served in part.
+
+        Some of the states have one that is, so both happen; the policy says that it shares.
+        """
+        made, parts = FOUR.at(12, 0.7), []
+        program = IMPROVED.program(made, 12)
+        by_greedy = improved_jobs_table(made, 12.0, a_table(made, 12.0))
+        for jobs in some_jobs(made, (1, 5, 11, 12, 13, 30)):
+            counts, widths = np.bincount(jobs.class_index, minlength=4).astype(float), np.zeros(4)
+            program.rule(counts, 12.0, program.table.copy(), widths)
+            found, out = IMPROVED.allocate(jobs, 12), np.zeros(len(jobs))
+            assert found.cores.tolist() == widths[jobs.class_index].tolist()
+            assert found.cores.sum() <= 12.0 + 1e-9
+            parts.append(bool(((found.cores > 0.0) & (found.cores < 1.0)).any()))
+            if not parts[-1]:
+                improved_jobs_rule(job_rows(jobs, jobs.class_index), 12.0, by_greedy, out)
+                np.testing.assert_allclose(found.cores[jobs.order], out, rtol=1e-7, atol=1e-7)
+        assert {*parts} == {False, True}
+        assert IMPROVED.sharing
+
+    def test_whole_cores(self):
+        """Whole cores are not shared."""
+        for jobs in some_jobs(FOUR.at(12, 0.7), (1, 5, 12, 30)):
+            found = IMPROVED.allocate(jobs, 12, integer=True).cores
+            assert found.sum() <= 12.0
+            assert (found == np.round(found)).all()
+
+    def test_prices(self):
+        """The price at which the market clears, or what a core is worth to a class that has a part of one."""
+        made = WEIGHTS.at(8, 0.7)
+        for counts in ((1, 3), (2, 1), (4, 4)):
+            jobs = Jobs.of(made, np.repeat([0, 1], counts), np.ones(sum(counts)))
+            table, found = a_table(made, 8.0), IMPROVED.allocate(jobs, 8)
+            rows, unit = int(table[1]) + HEADER, table[int(table[1]) + UNIT]
+            write_weights(np.array(counts, float), 8.0, table)
+            speedups = [one.speedup for one in made.classes]
+            for i, k in zip(jobs.class_index, found.cores, strict=True):
+                weight = table[rows + 2 * WEIGHT + i] * unit
+                if k > 1.0 + 1e-9:
+                    slope = weight * float(speedups[i].slope(k))
+                    assert found.price == pytest.approx(slope, rel=1e-6)
+                elif 0.0 < k < 1.0:
+                    assert found.price == pytest.approx(weight, rel=1e-6)
+                elif k == 0.0:
+                    assert found.price >= weight * (1.0 - 1e-6)
 
     def test_counts_and_jobs_agree(self):
         """Where no class is served in part, a job gets what the rule on counts gives its class."""

@@ -25,8 +25,9 @@ from malleable.model import checked_cores
 from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.greedy import Greedy
 from malleable.policies.improvement.plan import Plan, plan
-from malleable.policies.improvement.programs import class_program, job_program
-from malleable.policies.rules.value_table import HEADER, UNIT, WEIGHT, value_table, write_weights
+from malleable.policies.improvement.programs import class_program, job_program, shares_in_time
+from malleable.policies.rules.improved_rule import improved_rule
+from malleable.policies.rules.value_table import CLEARED, HEADER, UNIT, WEIGHT, value_table, write_weights
 from malleable.policies.wham import Wham
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 class WhamImproved(Policy):
     """WHAM after three steps of policy improvement, for unknown sizes; WHAM where a trial sees no gain."""
 
+    sharing: ClassVar[bool] = True
     blocking: ClassVar[bool] = False
     by_price: ClassVar[bool] = False
     headroom: Annotated[float, Ge(1)] = HEADROOM
@@ -50,7 +52,11 @@ class WhamImproved(Policy):
         return self.allocate_part(jobs, cores, cores, integer=integer)
 
     def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        """The same on some cores, with the value function of the whole machine."""
+        """The same on some cores, with the value function of the whole machine.
+
+        A class that is served in part shares in time, but for whole cores, restricted widths, and jobs that
+        bring their own weights or speedups: there the earliest of a class come first.
+        """
         found = self.plan(jobs.workload, machine)
         if found.value is None:
             return Wham().allocate_part(jobs, cores, machine, integer=integer)
@@ -58,6 +64,9 @@ class WhamImproved(Policy):
             return Allocation(np.zeros(0), None)
         table = value_table(jobs.workload, checked_cores(machine), found.value)
         counts = np.bincount(jobs.class_index, minlength=len(jobs.workload.classes)).astype(float)
+        alike = not jobs.own_weights and jobs.own_speedups is None
+        if alike and not integer and shares_in_time(jobs.workload, machine):
+            return _by_class(jobs, counts, checked_cores(cores), table)
         weights = _weights(counts, checked_cores(cores), table)[jobs.class_index]
         weights = weights * jobs.weight / jobs.workload.holding_costs[jobs.class_index]
         weighed = replace(jobs, weight=weights, own_weights=True)
@@ -85,6 +94,13 @@ class WhamImproved(Policy):
     def plan(self, workload: Workload, cores: float) -> Plan:
         """What was fitted, and what the check found."""
         return plan(workload, cores, self.headroom)
+
+
+def _by_class(jobs: Jobs, counts: FloatArray, cores: float, table: FloatArray) -> Allocation:
+    """The rule of the simulator, on class counts."""
+    widths, own = np.zeros(len(counts)), int(table[1])
+    improved_rule(counts, cores, table, widths)
+    return Allocation(widths[jobs.class_index], float(table[own + CLEARED] * table[own + UNIT]))
 
 
 def _weights(counts: FloatArray, cores: float, table: FloatArray) -> FloatArray:

@@ -14,12 +14,21 @@ from typing import TYPE_CHECKING
 
 from malleable.engine.speedup_table import peak, work_demand
 from malleable.policies.rules.price_search import next_log_price, secant_slope
-from malleable.policies.rules.value_table import ENTRY, HEADER, LEAST, PRICE, RANK, WEIGHT, write_weights
+from malleable.policies.rules.value_table import (
+    CLEARED,
+    ENTRY,
+    HEADER,
+    LEAST,
+    PRICE,
+    RANK,
+    WEIGHT,
+    write_weights,
+)
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
-CLEARED = 1e-12
+SLACK = 1e-12
 """Share of the cores that may be missing or left over."""
 STEPS = 200
 SHORT, LONG = 1e-6, 3.0
@@ -36,6 +45,7 @@ def improved_rule(counts: FloatArray, cores: float, table: FloatArray, out: Floa
     for i in range(m):
         out[i] = peak(table, i) if counts[i] > 0.0 else 0.0
         most += counts[i] * out[i] if counts[i] > 0.0 else 0.0
+    table[int(table[1]) + CLEARED] = 0.0
     if most <= cores:
         return
     present = _rank(counts, table)
@@ -76,6 +86,7 @@ def _enter(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray,
             for later in range(place, present):
                 out[int(table[rows + RANK * m + later])] = 0.0
             out[i] = (cores - used) / counts[i]
+            table[int(table[1]) + CLEARED] = value
             return
         if used >= cores:
             for later in range(place, present):
@@ -116,8 +127,8 @@ def _clear(
     before, last, top = math.nan, math.inf, high
     for _ in range(STEPS):
         more = _demanded(counts, table, out, entered, math.exp(u)) - cores
-        if abs(more) <= CLEARED * cores:
-            table[own + PRICE] = math.exp(u)
+        if abs(more) <= SLACK * cores:
+            table[own + PRICE] = table[own + CLEARED] = math.exp(u)
             return
         f = math.log(min(max(1.0 + more / cores, 1e-300), 1e300))
         if f > 0.0:
@@ -129,7 +140,7 @@ def _clear(
         if following == u:
             break
         before, last, u = u, f, following
-    table[own + PRICE] = math.exp(high)
+    table[own + PRICE] = table[own + CLEARED] = math.exp(high)
     _mix(counts, cores, table, out, entered, math.exp(max(low, LOWEST)), math.exp(high))
 
 

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import Workload
 
-PRICE, FITTED_CORES, UNIT, TRUSTED = range(4)
+PRICE, FITTED_CORES, UNIT, TRUSTED, CLEARED = range(5)
 """The last clearing price, from which the next search starts, the number of cores of the fit, the unit of the
-weights (cost per unit of time), and the crowd up to which the fit is trusted."""
-HEADER = 4
+weights (cost per unit of time), the crowd up to which the fit is trusted, and the price of the last decision
+(0 where all jobs have all that helps)."""
+HEADER = 5
 WEIGHT, RANK, RATE, MERIT, ORDER, LEAST, ENTRY = range(7)
 """Rows of one number per class: its weight now (0: priced out), the class in this place of the order by value
 now, μ, the merit c·μ·s(k_e)/k_e, the class in this place of the order by rising merit, the most efficient
@@ -63,7 +64,7 @@ def value_table(workload: Workload, cores: float, value: Value) -> FloatArray:
     rows[MERIT] = workload.holding_costs / workload.holding_costs.max() * rows[RATE] * rows[ENTRY]
     rows[ORDER] = np.argsort(rows[MERIT], kind="stable")
     unit = workload.holding_costs.max() / workload.total_rate
-    header, parts = [1.0, cores, unit, value.trusted], [np.ravel(part) for part in value[:-1]]
+    header, parts = [1.0, cores, unit, value.trusted, 0.0], [np.ravel(part) for part in value[:-1]]
     return np.concatenate([encoded, header, rows.ravel(), *parts])
 
 
