@@ -161,6 +161,12 @@ def test_a_few_random_models():
     assert fuzz(range(12)) >= 4
 
 
+@pytest.mark.parametrize("seed", [261, 668, 700, 922, 5919, 6385, 6561, 7126, 7581, 7790, 8004])
+def test_models_that_were_errors(seed):
+    """Those that longer searches have found: more cores than there are, or an error of Python's."""
+    fuzz([seed])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_many_random_models(block):

@@ -47,6 +47,9 @@ class RenewalStream:
     def _extend(self, i: int) -> None:
         gaps = self._laws[i].sample(self._rngs[i], self._blocks[i])
         gaps[0] += self._ends[i]
-        more = np.cumsum(gaps)
+        with np.errstate(over="ignore"):
+            more = np.cumsum(gaps)
         self._ends[i] = float(more[-1])
+        if self._ends[i] == np.inf:  # what comes after the last time that is a number never comes
+            more = more[more < np.inf]
         self._pending[i] = np.concatenate([self._pending[i], more])

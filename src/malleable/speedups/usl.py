@@ -59,9 +59,9 @@ class Usl(Speedup):
 
     def demand(self, price: ArrayLike, weight: ArrayLike = 1.0) -> Any:
         sigma, kappa = self.contention, self.coherency
-        y = np.asarray(price, dtype=float) / np.asarray(weight)
-        a, b, c = 2.0 * kappa * y, y * (sigma - kappa) + kappa, 1.0 - np.asarray(sigma)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            y = np.asarray(price, dtype=float) / np.asarray(weight)
+            a, b, c = 2.0 * kappa * y, y * (sigma - kappa) + kappa, 1.0 - np.asarray(sigma)
             # Each term alone bounds the root from above; the smallest bound is never far from it.
             start = np.fmin(np.fmin(self.peak, np.cbrt(c / a)), np.where(b > 0.0, np.sqrt(c / b), np.inf))
             k = np.maximum(1.0, start)

@@ -71,4 +71,5 @@ def totals(runs: Sequence[Records], cuts: Sequence[int], workload: Workload, cor
 def ratio(numerator: Any, denominator: Any) -> FloatArray:
     """Divide; NaN where there is nothing to divide by."""
     some = np.asarray(denominator) > 0.0
-    return np.where(some, numerator / np.where(some, denominator, 1.0), np.nan)
+    with np.errstate(over="ignore"):
+        return np.where(some, numerator / np.where(some, denominator, 1.0), np.nan)

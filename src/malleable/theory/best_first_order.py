@@ -89,6 +89,8 @@ def best_first_order(fluid: Fluid, point: FixedPoint, linear: Linear, refined: R
     noise = fluid.workload.rates * _noise(fluid)
     per_core = fluid.cores / fluid.workload.total_rate
     best, wham = (0.5 * float(noise @ np.diag(matrix)) * per_core for matrix in (P, own))
+    if not 0.0 < best < np.inf:
+        return FirstOrder(None, None, None, applies=False, reason="its terms are beyond the range of numbers")
     return FirstOrder(best, wham, wham / best - 1.0, refined.applies, refined.reason, P)
 
 

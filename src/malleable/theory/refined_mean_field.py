@@ -79,7 +79,10 @@ class Linear(NamedTuple):
         values = np.diag(self.T).astype(complex)
         below, above = np.diag(self.T, -1), np.diag(self.T, 1)
         pairs = np.flatnonzero(below != 0.0)
-        turns = 1j * np.sqrt(np.abs(below[pairs] * above[pairs]))
+        with np.errstate(over="ignore"):
+            square = np.abs(below[pairs] * above[pairs])
+        apart = np.sqrt(np.abs(below[pairs])) * np.sqrt(np.abs(above[pairs]))
+        turns = 1j * np.where(np.isfinite(square), np.sqrt(square), apart)
         values[pairs] += turns
         values[pairs + 1] -= turns
         return values
@@ -91,9 +94,9 @@ def linearise(fluid: Fluid, point: FixedPoint) -> Linear:
     with np.errstate(all="ignore"):
         A = fluid.jacobian(point.state, point.market)
         scaled = A * unit / unit[:, None]
-    if not np.isfinite(scaled).all():
+    if not (np.isfinite(scaled).all() and point.cost > 0.0):
         raise UnsupportedError(
-            "the equation linearised at its fixed point has entries beyond the range of numbers",
+            "the cost at the fixed point, or the equation linearised there, is beyond the range of numbers",
             "choose rates, sizes and costs that are closer to each other",
         )
     T, U = linalg.schur(scaled, output="real")

@@ -139,7 +139,7 @@ def _round_wishes(
     for g in range(groups):
         if market[COUNT, g] > 0.0:
             market[LOW, g] = _whole_wish(table, market, g, price, kind)
-            total += market[COUNT, g] * market[LOW, g]
+            total += float(market[COUNT, g]) * float(market[LOW, g])  # of Python's, which overflow in silence
     return total
 
 
