@@ -16,6 +16,8 @@ from malleable.model.jobs import Jobs
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound
 
+SEEN = [261, 668, 700, 922, 5919, 6385, 6561, 7126, 7581, 7790, pytest.param(8004, marks=pytest.mark.slow)]
+"""Seeds that were errors once."""
 POLICIES = ("wham", "wham-integer", "greedy", "greedy:weight=cmu", "equi")
 
 
@@ -161,7 +163,7 @@ def test_a_few_random_models():
     assert fuzz(range(12)) >= 4
 
 
-@pytest.mark.parametrize("seed", [261, 668, 700, 922, 5919, 6385, 6561, 7126, 7581, 7790, 8004])
+@pytest.mark.parametrize("seed", SEEN)
 def test_models_that_were_errors(seed):
     """Those that longer searches have found: more cores than there are, or an error of Python's."""
     fuzz([seed])
