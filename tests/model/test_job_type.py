@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from malleable import JobClass, paper_workload
 from malleable.errors import ParameterError
-from malleable.model import JobType
+from malleable.model import JobType, Workload
 
 AMDAHL = {"kind": "amdahl", "sequential": 0.1}
 
@@ -68,3 +68,21 @@ def test_a_class_is_limited_by_the_keys_of_its_type():
     assert shared == theirs.keys() - {"weight"}
     for name in shared:
         assert (ours[name].type, ours[name].default) == (theirs[name].type, theirs[name].default), name
+
+
+def test_a_class_of_another_type_is_as_if_checked():
+    """What is made without checks, because its parts were checked, is the same value as what is checked."""
+    workload = paper_workload()
+    other = JobType("b", AMDAHL, 2.0, "moldable", widths="whole", quiet=1.0)
+    for one in workload.classes:
+        made = one.of_type(other, "b")
+        checked = replace(
+            one, name="b", speedup=other.speedup, shape=other.shape, width=other.width, widths=other.widths,
+            resize=other.resize, quiet=other.quiet,
+        )  # fmt: skip
+        assert made == checked
+        assert hash(made) == hash(checked)
+    known = Workload.of_known(workload.name, workload.classes)
+    assert known == workload
+    assert hash(known) == hash(workload)
+    assert known.class_names == workload.class_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -67,9 +67,13 @@ class JobClass(Spec):
         )
 
     def of_type(self, job_type: JobType, name: str) -> JobClass:
-        """A class whose jobs arrive and are sized alike, but are of another type; costs stay."""
-        return replace(
-            self,
+        """A class whose jobs arrive and are sized alike, but are of another type; costs stay.
+
+        Both were checked, so the class is not: `allocate` makes thousands of them where jobs bring their own.
+        """
+        made = object.__new__(JobClass)
+        made.__dict__.update(
+            self.__dict__,
             name=name,
             speedup=job_type.speedup,
             shape=job_type.shape,
@@ -78,6 +82,7 @@ class JobClass(Spec):
             resize=job_type.resize,
             quiet=job_type.quiet,
         )
+        return made
 
     @property
     def load(self) -> float:

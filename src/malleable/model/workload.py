@@ -39,18 +39,27 @@ class Workload:
         object.__setattr__(self, "classes", tuple(self.classes))
         if not self.classes:
             raise WorkloadError("a workload needs at least one class", "add a [[classes]] table")
+        names: set[str] = set()
         for position, job_class in enumerate(self.classes):
             if not isinstance(job_class, JobClass):
                 raise WorkloadError(f"must be a JobClass, got {job_class!r:.60}", path=("classes", position))
-            if self.class_names.index(job_class.name) != position:
+            if job_class.name in names:
                 raise WorkloadError(
                     f"a second class is called {job_class.name!r}", path=("classes", position, "name")
                 )
+            names.add(job_class.name)
             for condition in job_class.broken_conditions():
                 message = (
                     f"class {job_class.name!r}: {condition}; the paper's optimality proofs do not cover it"
                 )
                 warnings.warn(message, ConditionWarning, stacklevel=3)
+
+    @classmethod
+    def of_known(cls, name: str, classes: tuple[JobClass, ...]) -> Workload:
+        """A workload of classes that were made from those of another one, and are not checked again."""
+        made = object.__new__(cls)
+        made.__dict__.update(name=name, classes=classes)
+        return made
 
     @cached_property
     def class_names(self) -> tuple[str, ...]:

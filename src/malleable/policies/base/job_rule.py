@@ -12,7 +12,6 @@ A table starts with the encoded speedups; the rule's own numbers follow at `int(
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from malleable.engine.rule_interface import (
     JobProgram,
 )
 from malleable.engine.speedup_table import encode
-from malleable.model import ConditionWarning, Workload, checked_cores
+from malleable.model import Workload, checked_cores
 from malleable.policies.base.memoization import memoized
 from malleable.policies.base.run_rule import is_ours, run_rule
 from malleable.policies.rules.tolerances import DUST
@@ -170,10 +169,8 @@ def a_class_each(jobs: Jobs) -> tuple[Workload, IntArray]:
         distinct = kinds
     else:
         distinct = list(first)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConditionWarning)
-        rows = [classes[i].of_type(one, str(row)) for row, (i, one) in enumerate(distinct)]
-        return Workload(jobs.workload.name, tuple(rows)), np.array(index, dtype=np.intp)
+    rows = tuple(classes[i].of_type(one, str(row)) for row, (i, one) in enumerate(distinct))
+    return Workload.of_known(jobs.workload.name, rows), np.array(index, dtype=np.intp)
 
 
 @memoized
