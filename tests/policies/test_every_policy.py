@@ -34,8 +34,6 @@ GREEDY = [
     "greedy-star",
 ]
 CLASS_RULES = ["wham", "wham-integer", "equi", *GREEDY]
-SHARING = {"equi"}
-"""Policies that time-share cores when jobs outnumber them, as documented."""
 
 
 @st.composite
@@ -57,14 +55,15 @@ class TestEveryPolicy:
     @pytest.mark.parametrize("policy", POLICIES)
     @pytest.mark.parametrize("integer", [False, True])
     def test_budget(self, policy, integer):
-        """Total ≤ n and nothing in (0, 1), on whole cores whole numbers."""
+        """Total ≤ n, nothing in (0, 1) but of policies that say so, on whole cores whole numbers."""
+        sharing = Policy.of(policy).sharing and not integer
 
         @settings(max_examples=examples(4))
         @given(plannable(policy, max_jobs=10))
         def check(situation):
             jobs, cores = situation
             out = allocate(policy, jobs, cores, integer=integer)
-            check_budget(jobs, out, cores, sharing=policy in SHARING and not integer, integer=integer)
+            check_budget(jobs, out, cores, sharing=sharing, integer=integer)
 
         check()
 
