@@ -43,9 +43,10 @@ def pack_exactly(n: int, widths: FloatArray, costs: FloatArray, counts: IntArray
     best, after = np.zeros(n + 1), np.empty(n + 1)
     choice = np.empty((size, n + 1), np.int32)
     for j in range(size - 1, -1, -1):  # the first job comes last, and so chooses first
+        k, cost = int(widths[j, 0]), costs[j, 0]
         for r in range(n + 1):
-            after[r], choice[j, r] = math.inf, 0
-        for v in range(counts[j]):
+            after[r], choice[j, r] = best[r - k] + cost if r >= k else math.inf, 0
+        for v in range(1, counts[j]):
             k, cost = int(widths[j, v]), costs[j, v]
             for r in range(k, n + 1):
                 value = best[r - k] + cost

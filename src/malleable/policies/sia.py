@@ -53,8 +53,8 @@ def sia(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> N
     enough = 0
     for j in range(size):
         costs[j, 0] = table[int(table[1]) + OWN_IDLE]
-        counts[j] += width_row(jobs, j, n, table, widths[j, 1:])
-        enough += cost_row(jobs, j, table, widths[j, 1 : counts[j]], costs[j, 1 : counts[j]])
+        counts[j] += width_row(jobs, j, n, table, widths)
+        enough += cost_row(jobs, j, table, widths, costs, counts[j])
     pack(min(n, enough), widths, costs, counts, chosen)
     for j in range(size):
         out[j] = widths[j, chosen[j]]
@@ -69,32 +69,34 @@ def ladder_length(n: int) -> int:
 
 
 def width_row(jobs: FloatArray, j: int, n: int, table: FloatArray, widths: FloatArray) -> int:
-    """The widths up to n that job j may choose from; how many."""
+    """The widths up to n that job j may choose from, besides none at all; how many."""
     classes = int(table[0])
     start = int(table[1]) + OWN_RESTARTS + classes
     levels = (table.shape[0] - start) // classes
     start += levels * int(jobs[j, CLASS])
     count = 0
     while count < levels and 0.0 < table[start + count] <= n:
-        widths[count] = table[start + count]
+        widths[j, 1 + count] = table[start + count]
         count += 1
     return count
 
 
-def cost_row(jobs: FloatArray, j: int, table: FloatArray, widths: FloatArray, costs: FloatArray) -> int:
+def cost_row(
+    jobs: FloatArray, j: int, table: FloatArray, widths: FloatArray, costs: FloatArray, count: int
+) -> int:
     """100·A of each width of job j; returns the width it would like best."""
     own, i = int(table[1]), int(jobs[j, CLASS])
     factor = change_factor(jobs, j, table, own + OWN_RESTARTS)
-    liked = 0
-    for level in range(widths.shape[0]):
-        k = widths[level]
+    liked = 1
+    for level in range(1, count):
+        k = widths[j, level]
         goodput = speed(table, i, k) * (1.0 if k == jobs[j, HELD] else factor)
-        costs[level] = NEVER
+        costs[j, level] = NEVER
         if goodput > 0.0:
-            costs[level] = min(math.floor(100.0 * goodput ** table[own + OWN_FAIRNESS] + 0.5), NEVER)
-        if costs[level] < costs[liked]:
+            costs[j, level] = min(math.floor(100.0 * goodput ** table[own + OWN_FAIRNESS] + 0.5), NEVER)
+        if costs[j, level] < costs[j, liked]:
             liked = level
-    return int(widths[liked]) if widths.shape[0] > 0 else 0
+    return int(widths[j, liked]) if count > 1 else 0
 
 
 def ladder(allowed: FloatArray | None, cores: float) -> FloatArray:
