@@ -1,4 +1,4 @@
-"""Events a second of the simulator: every policy, over cores, and over load (paper workload, one core).
+"""Events per second of the simulator: every policy, over cores, and over load (paper workload, one core).
 
 Each run is warmed up until the number of jobs present has settled, then timed over some stretches of a tenth
 of a second of processor time. The fastest counts: other people use the machine too.

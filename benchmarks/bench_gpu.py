@@ -1,4 +1,4 @@
-"""Events a second of the simulator on a GPU, and on one core of the same machine (paper workload).
+"""Events per second of the simulator on a GPU, and on one core of the same machine (paper workload).
 
     python -m benchmarks.bench_gpu [variants] [policy ...] [cores ...]
 
@@ -37,7 +37,7 @@ JOBS = float(os.environ.get("BENCH_GPU_JOBS", "0"))
 
 
 def timed(policy: str, cores: int, load: float, options: Options, **more) -> dict:
-    """Events a second of one setting, and how long it took until the first record was there."""
+    """Events per second of one setting, and how long it took until the first record was there."""
     workload = paper_workload(cores, load)
     made = program(Policy.of(policy), workload, cores)
     jobs = int(JOBS or 0.5e9 * HOPED[cores, load])
@@ -86,7 +86,7 @@ def resources(run: GpuRun) -> dict:
 
 
 def processor_rate(policy: str, cores: int, load: float) -> float:
-    """Events a second of the processor's engine on one core."""
+    """Events per second of the processor's engine on one core."""
     workload = paper_workload(cores, load)
     made = program(Policy.of(policy), workload, cores)
     run = Run(workload, cores, made, jobs=1 << 24, source=stream(workload, 0), name=policy)

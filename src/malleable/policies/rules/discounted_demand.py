@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 # What the table says after WHAM's own numbers.
 DISCOUNT, PRICE, SPARE, LIMIT, LAST = range(5)
 """α while no job has to wait, l*, the cores that arrivals leave over, all cores, the last log price."""
-# Lines of the arms, one column a job.
+# Lines of the arms, one column per job.
 KIND, COST, SPAN, FAIR, AFTER, INDEX, WIDTH, DEAR, CHEAP = range(9)
 ARM_LINES = 9
 """Class, c, αx, φ(l*), price without the job, index, cores at the last price, and on both sides of it."""
-# Lines of the quotes, one column a class.
+# Lines of the quotes, one column per class.
 QUOTED, PAYS, SPEED, WISH = range(4)
 QUOTE_LINES = 4
 """The weight that the quote is for, φ(l), s(g(l)) and g(l)."""

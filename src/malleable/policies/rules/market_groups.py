@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WHAM, WORK = 0, 1
 """What jobs minimise: (c + l·k)/s(k), or l·k − w·s(k)."""
 
-# A market's lines, one column a group.
+# A market's lines, one column per group.
 GROUP_CLASS, GROUP_WEIGHT, COUNT, LOW, HIGH = range(5)
 LINES = 5
 # A table's own numbers, and the columns of its classes.

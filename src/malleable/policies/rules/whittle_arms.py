@@ -36,7 +36,7 @@ LOG_PRICE, DISCOUNT, CLEARED, HEADER = range(4)
 which the jobs together want just the cores there are)."""
 LOW, HIGH, LOG_LOW, LOG_HIGH, NODES, CORNERS = range(6)
 CLASS_COLUMNS = 6
-# Lines of the arms, one column a job.
+# Lines of the arms, one column per job.
 HORIZON, UNIT, INDEX, BOTTOM, TOP, CREST, GUESS, WIDTH, RATE, DEAR, CHEAP = range(11)
 ARM_LINES = 11
 """a, log αc, log index, ψ at the narrowest width, where ψ is highest, its value there, log k at the last
