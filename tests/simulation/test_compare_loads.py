@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from malleable import Comparison, compare
+from malleable import Comparison, compare, simulate
+from malleable.statistics import Estimate
 from support.shell import malleable
 
 FAST = ("paper", "--cores", "8,16", "--policies", "wham,equi", "--jobs", "2000")
@@ -76,3 +78,48 @@ def test_table():
 
 def test_str_names_the_load(found):
     assert "equi − wham on 8 cores at load 0.3:" in str(found)
+
+
+FOUR = """
+[[classes]]
+name = "query"
+holding_cost = 3.0
+arrivals = { kind = "renewal", interval = { kind = "erlang", stages = 2, mean = 0.25 } }
+size = { kind = "hyperexponential", probabilities = [0.9, 0.1], rates = [4.0, 0.5] }
+speedup = { kind = "power", exponent = 0.4 }
+[[classes]]
+name = "train"
+arrivals = { kind = "renewal", interval = { kind = "erlang", stages = 2, mean = 2.0 } }
+size = { kind = "hyperexponential", probabilities = [0.7, 0.3], rates = [0.5, 0.125] }
+speedup = { kind = "amdahl", sequential = 0.05 }
+[[classes]]
+name = "render"
+arrivals = { kind = "renewal", interval = { kind = "erlang", stages = 3, mean = 1.0 } }
+size = { kind = "hyperexponential", probabilities = [0.8, 0.2], rates = [2.0, 0.3] }
+speedup = { kind = "usl", contention = 0.03, coherency = 0.0005 }
+[[classes]]
+name = "etl"
+arrivals = { kind = "renewal", interval = { kind = "erlang", stages = 2, mean = 1.0 } }
+size = { kind = "hyperexponential", probabilities = [0.5, 0.5], rates = [1.0, 9.0] }
+speedup = { kind = "table", cores = [1, 2, 4, 8, 16], speedup = [1, 1.9, 3.5, 5.6, 7] }
+"""
+"""Workload of a user whose costs once contradicted their difference."""
+
+
+def test_costs_differ_as_the_paired_difference_says():
+    """Costs side by side are as far apart as the interval of their paired difference allows."""
+    Path("four.toml").write_text(FOUR, "utf-8")
+    found = compare("four.toml", 128, ["wham", "equi"], load=[0.3, 0.5, 0.8], jobs=100_000)
+    costs = {(r.load, r.policy): r.cost.mean for r in found.results}
+    for d in found.differences:
+        assert d.low <= costs[d.load, "equi"] - costs[d.load, "wham"] <= d.high
+    assert not any("paired" in note for r in found.results for note in r.notes)
+
+
+def test_costs_of_runs_of_different_lengths_say_so():
+    """Where costs cannot share a regression and contradict the difference, a note names the one to trust."""
+    ours = simulate("paper", 16, "wham", load=0.6, jobs=2000)
+    theirs = simulate("paper", 16, "equi", load=0.6, jobs=3000)
+    moved = replace(theirs, cost=Estimate(9.0, 8.9, 9.1))
+    (_, noted) = Comparison.of([ours, moved]).results
+    assert "the one to trust" in noted.notes[-1]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import did_you_mean
 from malleable.results import data_frames, files
 from malleable.results.class_result import number, read_interval, read_number
 from malleable.results.errors import ResultError
-from malleable.results.result import Result
+from malleable.results.result import Result, Status
+from malleable.results.summary import estimated_together
 from malleable.statistics import Estimate, difference
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Comparison:
         cls, results: Iterable[Result], baseline: str | None = None, *, controls: bool = True
     ) -> Comparison:
         """Compare results that kept their records with the baseline, which is the first policy by default."""
-        results = tuple(results)
+        results = _together(tuple(results), controls=controls)
         if not results:
             raise ResultError("there is nothing to compare", "give at least one result")
         against = results[0].policy if baseline is None else baseline
@@ -77,7 +78,10 @@ class Comparison:
         bases = {_setting(result): result for result in reversed(results) if result.policy == against}
         others = [r for r in results if r.policy != against and _setting(r) in bases]
         pairs = [(r, bases[_setting(r)]) for r in others if _paired_up(r, bases[_setting(r)])]
-        return cls(results, tuple(paired_difference(*pair, controls=controls) for pair in pairs))
+        apart = tuple(paired_difference(*pair, controls=controls) for pair in pairs)
+        notes = {id(r): _disagreement(r, base, d) for (r, base), d in zip(pairs, apart, strict=True)}
+        noted = [replace(r, notes=(*r.notes, *notes.get(id(r), ()))) for r in results]
+        return cls(tuple(noted), apart)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `malleable compare`."""
@@ -156,6 +160,29 @@ def paired_difference(result: Result, baseline: Result, *, controls: bool = True
     return Difference(
         result.cores, result.policy, baseline.policy, found.mean, found.low, found.high, result.load
     )
+
+
+def _together(results: tuple[Result, ...], *, controls: bool) -> tuple[Result, ...]:
+    """The results in their order, those of each setting estimated together."""
+    found = list(results)
+    for setting in dict.fromkeys(map(_setting, results)):
+        places = [i for i, result in enumerate(results) if _setting(result) == setting]
+        mine = estimated_together([results[i] for i in places], controls=controls)
+        for i, result in zip(places, mine, strict=True):
+            found[i] = result
+    return tuple(found)
+
+
+def _disagreement(result: Result, baseline: Result, apart: Difference) -> tuple[str, ...]:
+    """A note where the costs differ by what the interval of the paired difference leaves out."""
+    shown = result.cost.mean - baseline.cost.mean
+    if apart.low <= shown <= apart.high or result.status == Status.UNSTABLE or shown == apart.mean:
+        return ()
+    saying = (
+        f"its cost is {shown:+.4g} from that of {baseline.policy}, outside the interval of the paired "
+        "difference, which is the one to trust: the two costs are not of the same stretch of jobs"
+    )
+    return (saying,)
 
 
 def _setting(one: Result | Difference) -> tuple[float, float]:

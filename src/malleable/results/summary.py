@@ -25,6 +25,7 @@ from malleable.statistics import (
     length,
     percentiles,
     reached,
+    shared_regression,
     stability,
     totals,
 )
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from malleable.engine.records import Records
     from malleable.model import Workload
+    from malleable.statistics import Regression
     from malleable.theory.relaxed import Bound
 
 
@@ -60,6 +62,7 @@ def summarise(
     mean_cores: float | None = None,
     pool_loads: Sequence[float] = (),
     policy_notes: Sequence[str] = (),
+    shared: Regression | None = None,
 ) -> Result:
     """Everything that the records of one run, or of independent replications, say.
 
@@ -69,7 +72,8 @@ def summarise(
     `blocking` are the policy's (see `Policy`): the one makes the bound tighter, the other matters for heavy
     tails. `mean_cores` is how many of the cores there were on average, where their number changed.
     `pool_loads` are the loads of the classes' own pools, where the policy has any. `policy_notes` are what
-    the policy has to say of itself on this workload; they stand behind the doubts.
+    the policy has to say of itself on this workload; they stand behind the doubts. `shared` is the regression
+    of policies that are compared.
     """
     cores = checked_cores(cores)
     lowest, steady = _bound(workload, cores, mean_cores)
@@ -78,8 +82,10 @@ def summarise(
         tight, name = lowest.tightest(whole_cores=whole_cores)
         long = length(workload, cores, sum(c.jobs for c in lowest.classes), jobs, len(runs), pools=pool_loads)
         steady = stability(runs, far_too_short=long.refused)
-    left_out = find_warmup(runs, workload, warmup)
-    estimates = estimate(runs, workload, left_out, confidence=confidence, controls=controls, length=long)
+    left_out = find_warmup(runs, workload, warmup) if shared is None else shared.warmup
+    estimates = estimate(
+        runs, workload, left_out, confidence=confidence, controls=controls, length=long, shared=shared
+    )
     sums = totals(runs, left_out.cuts, workload, cores)
     doubts = Doubts(workload, left_out, estimates, sums, steady, long, tight, blocking, controls)
     return Result(
@@ -137,12 +143,75 @@ def merge(results: Iterable[Result]) -> Result:
     first = results[0]
     if first.workload is None or not all(result.records for result in results):
         raise ResultError("a result without its records or workload cannot be merged", "keep the records")
+    return _summed_up(results, first.workload)
+
+
+def estimated_together(results: Sequence[Result], *, controls: bool = True) -> tuple[Result, ...]:
+    """Results of one setting, the costs of those on the same jobs by one regression.
+
+    A result whose queue grows, or whose warm-up does not end, is left as it is.
+    """
+    found = list(results)
+    for places in _on_the_same_jobs(found):
+        mine = [found[i] for i in places]
+        workload = mine[0].workload
+        if workload is None:
+            continue
+        warmups = [find_warmup(one.records, workload, one.warmup_given) for one in mine]
+        settled = [i for i, warmup in enumerate(warmups) if warmup.converging]
+        if len(settled) < 2:
+            continue
+        regression = shared_regression(
+            mine[0].records, [warmups[i] for i in settled], [mine[i] for i in settled]
+        )
+        for i in settled:
+            if (mine[i].warmup, mine[i].batches, mine[i].controls.number) != (
+                regression.warmup.jobs,
+                regression.batches,
+                regression.controls,
+            ):
+                found[places[i]] = _summed_up([mine[i]], workload, controls=controls, shared=regression)
+    return tuple(found)
+
+
+def _on_the_same_jobs(results: Sequence[Result]) -> list[list[int]]:
+    """Which of the results have seen the same jobs, to the last."""
+    groups: list[list[int]] = []
+    for i, result in enumerate(results):
+        if result.stable and result.records and result.workload is not None:
+            mine = next((group for group in groups if _same_jobs(results[group[0]], result)), None)
+            if mine is None:
+                groups.append([i])
+            else:
+                mine.append(i)
+    return groups
+
+
+def _same_jobs(a: Result, b: Result) -> bool:
+    alike = all(getattr(a, name) == getattr(b, name) for name in ("seeds", "confidence", "warmup_given"))
+    return (
+        alike
+        and a.workload == b.workload
+        and len(a.records) == len(b.records)
+        and all(np.array_equal(x.arrivals, y.arrivals) for x, y in zip(a.records, b.records, strict=True))
+    )
+
+
+def _summed_up(
+    results: Sequence[Result],
+    workload: Workload,
+    *,
+    controls: bool = True,
+    shared: Regression | None = None,
+) -> Result:
+    """One result from the records of several of the same setting."""
+    first = results[0]
     return summarise(
         [run for result in results for run in result.records],
-        workload=first.workload,
+        workload=workload,
         cores=first.cores,
         policy=first.policy,
-        seed=seeds,
+        seed=[seed for result in results for seed in result.seeds],
         jobs=sum(result.jobs for result in results),
         warmup=first.warmup_given,
         confidence=first.confidence,
@@ -156,6 +225,8 @@ def merge(results: Iterable[Result]) -> Result:
         mean_cores=first.mean_cores,
         pool_loads=first.pool_loads,
         policy_notes=first.policy_notes,
+        controls=controls,
+        shared=shared,
     )
 
 

@@ -18,12 +18,13 @@ from malleable.simulation.program import program
 from malleable.simulation.run_task import run_task
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import Task, checked_task, compared
-from malleable.statistics import Estimate, difference, estimate, find_warmup
+from malleable.statistics import Estimate, difference, estimate, find_warmup, shared_regression
 from malleable.statistics.run_length import jobs_needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from malleable.engine.records import Records
     from malleable.engine.run import Outcome
 
 FEWEST, MOST = 32, 512
@@ -123,7 +124,7 @@ def _swept(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> Swept:
     first, workload = tasks[0], tasks[0].workload
     runs = [outcome.runs for outcome in outcomes]
     controls = not outcomes[0].device  # A sweep on a device keeps no sizes to control for.
-    costs = [estimate(mine, workload, find_warmup(mine, workload), controls=controls).cost for mine in runs]
+    costs = _costs(runs, workload, controls=controls)
     apart = [difference(mine, runs[0], workload, controls=controls) for mine in runs[1:]]
     return Swept(
         workload,
@@ -134,3 +135,15 @@ def _swept(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> Swept:
         outcomes[0].jobs,
         outcomes[0].device,
     )
+
+
+def _costs(runs: Sequence[Sequence[Records]], workload: Workload, *, controls: bool) -> list[Estimate]:
+    """Costs of the policies: by one regression for all whose warm-up ends, as in a comparison."""
+    warmups = [find_warmup(mine, workload) for mine in runs]
+    found = [estimate(mine, workload, w, controls=controls) for mine, w in zip(runs, warmups, strict=True)]
+    settled = [i for i, warmup in enumerate(warmups) if warmup.converging]
+    if len(settled) > 1:
+        shared = shared_regression(runs[0], [warmups[i] for i in settled], [found[i] for i in settled])
+        for i in settled:
+            found[i] = estimate(runs[i], workload, shared.warmup, shared=shared, controls=controls)
+    return [one.cost for one in found]

@@ -15,6 +15,8 @@ from malleable.statistics.percentiles import Percentiles as Percentiles
 from malleable.statistics.percentiles import percentiles as percentiles
 from malleable.statistics.run_length import Length as Length
 from malleable.statistics.run_length import length as length
+from malleable.statistics.shared_regression import Regression as Regression
+from malleable.statistics.shared_regression import shared_regression as shared_regression
 from malleable.statistics.stability import Stability as Stability
 from malleable.statistics.stability import stability as stability
 from malleable.statistics.time_averages import Totals as Totals

@@ -21,8 +21,8 @@ import numpy as np
 
 from malleable.catalog.spec import OpenFraction, validate
 from malleable.errors import ParameterError
-from malleable.statistics.intervals import Basis, Controls, Estimate, fit, skewness
-from malleable.statistics.sampling import Sample, sample, settled
+from malleable.statistics.intervals import Basis, Controls, Estimate, around, fit, skewness
+from malleable.statistics.sampling import REPLICATIONS, Sample, sample, settled
 from malleable.statistics.warmup import find_warmup
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from malleable.engine.records import Records
     from malleable.model import Workload
     from malleable.statistics.run_length import Length
+    from malleable.statistics.shared_regression import Regression
     from malleable.statistics.warmup import Warmup
 
 PAYS = 0.95
@@ -72,18 +73,21 @@ def estimate(
     confidence: float = 0.95,
     controls: bool = True,
     length: Length | None = None,
+    shared: Regression | None = None,
 ) -> Estimates:
     """Estimate the cost from one run by batches, or from several independent replications.
 
     In a run that is not long by its `length` controls have to earn more, and intervals are corrected for
-    skewness; one that is far too short gets none.
+    skewness; one that is far too short gets none. With a `shared` regression the means are its own.
     """
     checked_confidence(confidence)
-    chosen = settled(partial(sample, runs, warmup.cuts, workload), len(runs))
-    if length is None or length.plenty:
-        return _estimates(chosen, confidence, controls=controls)
-    found = _estimates(chosen, confidence, controls=controls, skewed=True)
-    return found.refused() if length.refused else found
+    build = partial(sample, runs, warmup.cuts, workload)
+    skewed = length is not None and not length.plenty
+    found = _estimates(settled(build, len(runs)), confidence, controls=controls, skewed=skewed)
+    if shared is not None:
+        batches = replace(build(shared.batches), independent=len(runs) >= REPLICATIONS)
+        found = _shared(found, batches, shared.controls, confidence, skewed=skewed)
+    return found.refused() if length is not None and length.refused else found
 
 
 def difference(
@@ -138,6 +142,21 @@ def _estimates(chosen: Sample, confidence: float, *, controls: bool, skewed: boo
     used, squares = Controls(basis.size, gain), chosen.influence[:, 0] ** 2
     largest = float(squares.max() / total) if (total := float(squares.sum())) > 0.0 else 0.0
     return Estimates(best, fits, chosen.batches, chosen.correlated, used, largest)
+
+
+def _shared(alone: Estimates, chosen: Sample, controls: int, confidence: float, *, skewed: bool) -> Estimates:
+    """The means of a regression on so many controls, with intervals no shorter than those of `alone`."""
+    bases = (Basis.of(candidate) for candidate in chosen.controls if controls)
+    none = Basis(np.zeros((chosen.batches, 0)), np.zeros(0))
+    basis = next((one for one in bases if one.size == controls), none)
+    fits = [
+        around(fit(float(p), z, basis, confidence, independent=chosen.independent, skewed=skewed), own)
+        for p, z, own in zip(
+            chosen.points, chosen.influence.T, (alone.cost, *alone.response_times), strict=True
+        )
+    ]
+    used = Controls(basis.size, alone.controls.variance_reduction if basis.size else 1.0)
+    return replace(alone, cost=fits[0], response_times=tuple(fits[1:]), batches=chosen.batches, controls=used)
 
 
 def _cost(chosen: Sample, basis: Basis, confidence: float, *, skewed: bool = False) -> Estimate:

@@ -65,6 +65,15 @@ class Estimate:
         return f"{self.mean:.6g} ± {self.half_width:.2g}"
 
 
+def around(centre: Estimate, other: Estimate) -> Estimate:
+    """The first estimate, its interval as far to either side as the wider of both."""
+    if not (isfinite(centre.mean) and isfinite(other.mean)):
+        return centre
+    below = max(centre.mean - centre.low, other.mean - other.low)
+    above = max(centre.high - centre.mean, other.high - other.mean)
+    return Estimate(centre.mean, centre.mean - below, centre.mean + above)
+
+
 @dataclass(frozen=True)
 class Controls:
     """Which control variates were used: how many, and by what factor they cut the variance."""

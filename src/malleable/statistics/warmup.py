@@ -61,7 +61,13 @@ def find_warmup(runs: Sequence[Records], workload: Workload, jobs: int | None = 
     count = length // group
     means = series[: count * group].reshape(count, group).mean(axis=1)
     cut, converging = mser(means)
-    return Warmup((cut * group,) * len(runs), _jobs_before(runs, [cut * group] * len(runs)), converging)
+    return left_out(runs, (cut * group,) * len(runs), converging=converging)
+
+
+def left_out(runs: Sequence[Records], cuts: Sequence[int], *, converging: bool = True) -> Warmup:
+    """The warm-up of these cuts, one for each run."""
+    jobs = sum(run.arrivals[:cut].sum() for run, cut in zip(runs, cuts, strict=True))
+    return Warmup(tuple(cuts), int(jobs), converging)
 
 
 def cost_series(run: Records, workload: Workload) -> FloatArray:
@@ -99,8 +105,4 @@ def _given(runs: Sequence[Records], jobs: int) -> Warmup:
         cuts.append(int(np.searchsorted(came, jobs)) + 1 if jobs else 0)
     # The record in which the last of them comes is left out whole, unless it is all there is.
     cuts = [min(cut, max(run.size - 1, 0)) for run, cut in zip(runs, cuts, strict=True)]
-    return Warmup(tuple(cuts), _jobs_before(runs, cuts))
-
-
-def _jobs_before(runs: Sequence[Records], cuts: Sequence[int]) -> int:
-    return int(sum(run.arrivals[:cut].sum() for run, cut in zip(runs, cuts, strict=True)))
+    return left_out(runs, cuts)
