@@ -327,6 +327,9 @@ def test_comparison_round_trip(comparison, tmp_path):
     frame = again.to_frame()
     assert len(frame) == 8
     assert frame["difference"].notna().sum() == 4
+    # The gap is taken to the tightest bound, which stands beside it.
+    np.testing.assert_allclose(frame["cost"] / frame["bound_tight"] - 1.0, frame["gap"])
+    assert frame["bound_name"].notna().all()
     with pytest.raises(MalleableError, match="not a saved result"):
         Result.read(tmp_path / "all")
 

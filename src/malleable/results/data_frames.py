@@ -10,7 +10,10 @@ from malleable.results.errors import ResultError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-RUN = ("policy", "cores", "load", "seed", "jobs", "warmup", "bound", "gap", "utilisation", "effective_load")
+RUN = (
+    *("policy", "cores", "load", "seed", "jobs", "warmup", "bound", "bound_tight", "bound_name", "gap"),
+    *("utilisation", "effective_load"),
+)
 REST = ("overload", "stable", "status", "events_per_second")
 
 
