@@ -124,3 +124,18 @@ def test_too_many_widths_for_a_table():
     with pytest.raises(ParameterError) as caught:
         encode_limits([JobType("a", POWER, **far)], MOST_PAUSES + 1)
     assert f"a list of at most {MOST_PAUSES}" in caught.value.hint
+
+
+def test_a_pause_function_is_its_content(tmp_path):
+    """A document with a pause function read twice is the same; edit the function and it is another."""
+    file = tmp_path / "costs.py"
+
+    def read(factor):
+        file.write_text(f"def pause(before, after):\n    return {factor} * abs(after - before)\n", "utf-8")
+        return Resize.of({"pause": f"{file}:pause"})
+
+    first, again, edited = read(0.5), read(0.5), read(0.7)
+    assert first == again
+    assert hash(first) == hash(again)
+    assert first != edited
+    assert pickle.loads(pickle.dumps(first.to_dict())) == again.to_dict()

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from malleable import allocate
 from malleable.contracts import Speedup
 from malleable.errors import WorkloadError
+from malleable.model import Workload
 from malleable.speedups.base.stack import Stack
 from malleable.speedups.custom import Custom
 from malleable.speedups.power import Power
@@ -258,3 +260,29 @@ class TestStack:
         np.testing.assert_allclose(
             stack.demand(0.1, weights), [s.demand(0.1, c) for s, c in zip(members, weights, strict=True)]
         )
+
+
+def test_a_curve_is_its_content(tmp_path):
+    """A curve that is read again from an edited file is another one, and widths follow it."""
+    file = tmp_path / "curve.py"
+
+    def widths(exponent):
+        file.write_text(f"def speed(k):\n    return k ** {exponent}\n", "utf-8")
+        rows = [
+            {"name": name, "arrivals": {"kind": "poisson", "rate": 1.0}, "speedup": speedup}
+            | {"size": {"kind": "exponential", "rate": 1.0}}
+            for name, speedup in (
+                ("own", {"kind": "custom", "function": f"{file}:speed"}),
+                ("power", {"kind": "power", "exponent": 0.5}),
+            )
+        ]
+        workload = Workload.from_dict({"name": "edited", "classes": rows})
+        jobs = [{"id": name, "class": name, "remaining": 1.0} for name in ("own", "power")]
+        return workload, allocate(workload, jobs, 16).cores
+
+    (before, first), (same, again), (after, then) = widths(0.3), widths(0.3), widths(0.8)
+    assert before == same
+    assert hash(before) == hash(same)
+    assert before != after
+    assert list(first) == list(again)
+    assert then[0] > 8.0 > first[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -46,6 +47,24 @@ class Resize(Spec):
             except ParameterError as error:
                 hint = "give a time of at least 0, or a function (from, to) -> time as 'file.py:name'"
                 raise ParameterError(error.problem, hint, ("pause",)) from None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both cost the same: a function is loaded anew whenever its document is read."""
+        return self._content == other._content if isinstance(other, Resize) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @cached_property
+    def _content(self) -> tuple[Any, float]:
+        if not self.varies:
+            return self.pause, self.work
+        from malleable.engine.code_digest import UnknownContentError, code_digest  # noqa: PLC0415 - numba
+
+        try:
+            return code_digest(self.pause), self.work
+        except UnknownContentError:
+            return self.pause, self.work
 
     @classmethod
     def of(cls, value: Any) -> Resize:

@@ -43,6 +43,19 @@ class Custom(NumericSpeedup):
             k, s = self.grid[0][bad][0], speeds[bad][0]
             raise ParameterError(f"must be positive and finite, got s({k:g}) = {s:g}", path=("function",))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same curve: a file may have been edited, and a function loaded twice."""
+        if not isinstance(other, Custom):
+            return NotImplemented
+        return type(self) is type(other) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @cached_property
+    def _content(self) -> tuple[float, bytes]:
+        return self.limit, self.grid[1].tobytes()
+
     @cached_property
     def _callable(self) -> Callable[[Any], Any]:
         found = load_object(self.function) if isinstance(self.function, str) else self.function
