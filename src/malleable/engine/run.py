@@ -12,6 +12,7 @@ from malleable.engine.interruptible import run_interruptibly
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads like the paper's symbols
 from malleable.engine.machines import machine
 from malleable.engine.records import Records
+from malleable.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from malleable.engine.machines import Snapshot
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
-    from malleable.sources.streams import Stream
+    from malleable.sources.streams import Chunk, Stream
 
 RECORDS = 512
 """Records of a run of the length first asked for."""
@@ -86,7 +87,7 @@ class Run:
         self._stream = source
         self._stride = _stride(jobs, shortest)
         self._cuts = [max(1, int(share * jobs / self._stride)) for share in SEGMENTS]
-        self._chunk, self._next = self._stream.take(), 0
+        self._chunk, self._next = _unweighted(self._stream.take()), 0
         self._rows: list[_Row] = []
         self._histograms: list[tuple[FloatArray, FloatArray]] = []
         self._since_record = 0
@@ -126,7 +127,7 @@ class Run:
 
     def _advance(self, wanted: int) -> None:
         if self._next >= self._chunk.size:
-            self._chunk, self._next = self._stream.take(), 0
+            self._chunk, self._next = _unweighted(self._stream.take()), 0
             if self._chunk.size == 0:
                 self.exhausted = True
                 return
@@ -192,6 +193,16 @@ class Run:
         )
         events = int(scalars[:, 3].sum()) + self.machine.events
         return Outcome(records, self.jobs, events, self.seconds, self.interrupted)
+
+
+def _unweighted(jobs: Chunk) -> Chunk:
+    """Jobs that cost what their class says: class rules and the cost know no others."""
+    if jobs.weights.size:
+        raise UnsupportedError(
+            f"the source gives {jobs.weights.size} jobs weights of their own, which no run counts",
+            "leave the weights out, and make a class for each holding cost",
+        )
+    return jobs
 
 
 def recorded(jobs: int) -> int:

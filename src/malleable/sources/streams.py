@@ -17,7 +17,10 @@ CHUNK = 1 << 14
 
 
 class Chunk(NamedTuple):
-    """Jobs in order of arrival; `weights` is empty where they cost what their class says."""
+    """Jobs in order of arrival; `weights` is empty where they cost what their class says.
+
+    A run refuses jobs with weights of their own; `engine.run.departures` takes them.
+    """
 
     times: FloatArray
     classes: NDArray[np.int64]
