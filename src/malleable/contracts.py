@@ -206,6 +206,11 @@ class Arrivals(Spec, ABC):
         def interval(self) -> Distribution:
             """The law of the time between two arrivals."""
 
+    @property
+    def poisson(self) -> bool:
+        """Whether it is a Poisson process, whose streams merge into one and have no memory."""
+        return False
+
     @abstractmethod
     def faster(self, factor: float) -> Arrivals:
         """The same process with its rate multiplied by `factor`."""

@@ -19,5 +19,9 @@ class Poisson(Arrivals):
     def interval(self) -> Distribution:
         return Exponential(self.rate)
 
+    @property
+    def poisson(self) -> bool:
+        return type(self) is Poisson  # a subclass may have other intervals
+
     def faster(self, factor: float) -> Poisson:
         return Poisson(self.rate * factor)

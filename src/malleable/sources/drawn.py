@@ -36,5 +36,5 @@ class Drawn:
 def stream(workload: Workload, seed: int | np.random.SeedSequence, chunk: int = CHUNK) -> Stream:
     """The endless stream of a workload's jobs."""
     seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    poisson = all(c.arrivals.kind == "poisson" for c in workload.classes)
+    poisson = all(c.arrivals.poisson for c in workload.classes)
     return PoissonStream(workload, seeds, chunk) if poisson else RenewalStream(workload, seeds, chunk)

@@ -186,7 +186,7 @@ def charges(workload: Workload, laws: Sequence[PhaseType], cores: float, states:
 
 def phases(job_class: JobClass) -> PhaseType:
     """The phases of a class's sizes; arrivals must be Poisson."""
-    if job_class.arrivals.kind != "poisson":
+    if not job_class.arrivals.poisson:
         raise UnsupportedError(
             f"class {job_class.name!r}: {job_class.arrivals.kind} arrivals are no Markov chain",
             "use poisson arrivals, or simulate",

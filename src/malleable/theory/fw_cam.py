@@ -74,7 +74,7 @@ class FixedWidthPlan:
 
     def _response_time(self, i: int) -> float:
         job_class, pool = self.workload.classes[i], self.pools[i]
-        if job_class.arrivals.kind != "poisson":
+        if not job_class.arrivals.poisson:
             raise ParameterError(
                 f"class {pool.name!r} has {job_class.arrivals.kind} arrivals; the exact cost needs poisson",
                 "simulate it instead",

@@ -90,7 +90,7 @@ def make_setting(
 ) -> Setting:
     """Encode everything, and ask the rule about all likely states."""
     encoded = encode(workload.speedups, widest=max(float(cores), 2.0))
-    poisson = all(c.arrivals.kind == "poisson" for c in workload.classes)
+    poisson = all(c.arrivals.poisson for c in workload.classes)
     source = GIVEN if given else POISSON if poisson else RENEWAL
     laws, bounds, kinds = _laws(workload, source)
     loads = np.asarray(workload.loads, dtype=float)

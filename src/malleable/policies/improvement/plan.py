@@ -183,5 +183,5 @@ def _tried(workload: Workload, cores: float, value: Value, batch: int) -> Trial:
 def _as_fitted(workload: Workload, cores: float) -> bool:
     """Whether the chain of counts is the workload itself."""
     return shares_in_time(workload, cores) and all(
-        type(one.size) is Exponential and one.arrivals.kind == "poisson" for one in workload.classes
+        type(one.size) is Exponential and one.arrivals.poisson for one in workload.classes
     )
