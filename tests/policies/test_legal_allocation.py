@@ -97,6 +97,18 @@ def test_parts_of_cores_that_are_held():
     assert malleable.allocate(made, jobs, 8, "equi").cores.tolist() == [2.5, 5.5]
 
 
+@pytest.mark.parametrize("name", ["wham-discounted", "wham-fitted", "wham-improved", "wham"])
+def test_beside_a_job_that_cannot_move(name):
+    """The others get what the simulator's program, made for the whole machine, gives them on the rest."""
+    made = workload({"shape": "rigid", "width": 4}, {}, {"holding_cost": 5.0}).at(12, 0.7)
+    jobs = Jobs.of(made, [0, 1, 1, 2, 1], [2.0, 3.0, 1.0, 0.5, 0.2], held=[4.0, 0.0, 0.0, 0.0, 0.0])
+    others = jobs.only(np.arange(1, 5))
+    one, wanted = Policy.of(name).job_program(made, 12.0), np.zeros(4)
+    one.rule(job_rows(others, others.class_index), 8.0, one.table.copy(), wanted)
+    found = malleable.allocate(made, jobs, 12, name).cores
+    np.testing.assert_allclose(found, [4.0, *wanted], rtol=1e-7)
+
+
 # --- limits of single jobs ----------------------------------------------------------------------------------
 
 CSV = """\

@@ -186,7 +186,7 @@ class Machine:
             integer=self.workload.plain,
             calm=table[CALM][others] - now,
             kept=table[KEPT][others],
-            machine=None if self.workload.plain else float(self.most),
+            machine=float(self.most),
         )
         out[~fixed] = found.cores
         return Division(out, found.price)

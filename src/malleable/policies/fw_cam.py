@@ -14,12 +14,14 @@ import numpy as np
 from malleable.catalog.spec import OpenFraction
 from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
-from malleable.policies.base.job_rule import usable
+from malleable.policies.base.job_rule import job_rows, usable
+from malleable.policies.base.run_rule import run_rule
 from malleable.policies.fixed_width import fixed_width, pools_table
 from malleable.policies.rules.class_rules import fixed_rule, fixed_table
 from malleable.theory.fw_cam import FixedWidthPlan, plan
 
 if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
     from malleable.model import Workload
     from malleable.model.jobs import Jobs
 
@@ -38,21 +40,28 @@ class FwCam(Policy):
         return plan(workload, cores, self.beta, repaired=self.repaired, integer=integer)
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        return self.allocate_part(jobs, cores, cores, integer=integer)
+
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
+        """The slots of the whole machine, as many of them as fit these cores."""
         integer = integer or jobs.workload.restricted
-        chosen = self.plan(jobs.workload, usable(cores, integer=integer), integer=integer)
-        out = np.zeros(len(jobs))
-        for position, pool in enumerate(chosen.pools):
-            members = jobs.order[jobs.class_index[jobs.order] == position]
-            out[members[: pool.slots]] = pool.width
+        chosen = self.plan(jobs.workload, usable(machine, integer=integer), integer=integer)
+        widths, out = np.zeros(len(jobs)), np.empty(len(jobs))
+        rows = job_rows(jobs, jobs.class_index)
+        run_rule(fixed_width, rows, usable(cores, integer=integer), _slots_table(chosen), widths)
+        out[jobs.order] = widths
         return Allocation(out, chosen.price)
 
     def job_program(self, workload: Workload, cores: float) -> JobProgram:
         chosen = self.plan(workload, cores, integer=workload.restricted)
-        table = pools_table(chosen.widths, np.array(chosen.slots, dtype=float))
-        return JobProgram(fixed_width, table, sees_all=True)
+        return JobProgram(fixed_width, _slots_table(chosen), sees_all=True)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
         chosen = self.plan(workload, cores)
         return ClassProgram(
             fixed_rule, fixed_table(workload.speedups, chosen.widths, cores), POOLS, chosen.slots
         )
+
+
+def _slots_table(chosen: FixedWidthPlan) -> FloatArray:
+    return pools_table(chosen.widths, np.array(chosen.slots, dtype=float))

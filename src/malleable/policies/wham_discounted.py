@@ -73,8 +73,12 @@ class WhamDiscounted(Policy):
     alternatives: ClassVar[dict[str, Any]] = {"discount": ("alpha", positive("discount"))}
 
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        expected = self.outlook(jobs.workload, cores)
-        return _Expecting(*expected).allocate(jobs, cores, integer=integer)
+        return self.allocate_part(jobs, cores, cores, integer=integer)
+
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
+        """The same on some cores, with the outlook of the whole machine."""
+        expected = self.outlook(jobs.workload, machine)
+        return _Expecting(*expected).allocate_part(jobs, cores, machine, integer=integer)
 
     def program(self, workload: Workload, cores: float) -> JobProgram:
         return self.job_program(workload, cores)

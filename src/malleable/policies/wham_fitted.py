@@ -81,7 +81,7 @@ class WhamFitted(JobRule):
     def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
         """Jobs that bring speedups of their own are none of those that were fitted: `wham-discounted`."""
         if jobs.own_speedups is not None:
-            return WhamDiscounted().allocate(jobs, cores, integer=integer)
+            return WhamDiscounted().allocate_part(jobs, cores, machine, integer=integer)
         return super().allocate_part(jobs, cores, machine, integer=integer)
 
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:

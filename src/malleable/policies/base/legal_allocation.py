@@ -50,11 +50,11 @@ def legal_allocation(
 
     `calm` says for how much longer each job is quiet after its last resize, `kept` the width that it chose
     when it started; where they are not given, no job is quiet and jobs have chosen what they hold. With
-    `machine`, the number of cores that there are when none is missing, the policy's rule is run as the
-    simulator runs it: prepared for the whole machine, whatever is free now.
+    `machine`, the number of cores that there are when none is missing, the policy is prepared for the whole
+    machine, whatever is free now; where jobs are not plain, its rule is run as the simulator runs it.
     """
     if jobs.workload.plain and jobs.own_types is None:
-        answer = policy.allocate(jobs, cores, integer=integer)
+        answer = policy.allocate_part(jobs, cores, cores if machine is None else machine, integer=integer)
         widths = enforce(proposal(answer), len(jobs), cores, integer=integer, sharing=policy.sharing)
         return Allocation(widths, answer.price)
     workload, index = jobs.workload, jobs.class_index
@@ -125,7 +125,7 @@ def _simulated(policy: Policy, jobs: Jobs, cores: float, machine: float) -> Allo
     """What the policy's program for the simulator proposes; one without a program is asked itself."""
     program = _program(policy, jobs.workload, machine)
     if program is None:
-        return policy.allocate(jobs, cores)
+        return policy.allocate_part(jobs, cores, machine)
     rows, table, widths = job_rows(jobs, jobs.class_index), program.table.copy(), np.zeros(len(jobs))
     run_rule(program.rule, rows, cores, table, widths)
     out = np.empty(len(jobs))
