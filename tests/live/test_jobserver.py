@@ -138,7 +138,6 @@ def test_commands_follow_the_width(tmp_path, command, form, write):
         server.set_width(4)
         log.let_go(log.running())  # make looks for tokens when a command ends
         wait_until(lambda: len(log.running()) == 4, "four commands")
-        assert server.tokens_out == 4
         server.set_width(2)
         before = log.started()
         while server.width_in_use > 2:
@@ -203,9 +202,7 @@ def test_tokens(form):
     told = []
     with Jobserver(4, form, on_width=told.append) as server:
         read, write = ends(server)
-        assert server.tokens_out == 1
         assert os.read(read, 2) == b"++"
-        assert server.tokens_out == 3
         server.set_width(1)
         wait_until(lambda: server.width_in_use == 3, "the token in the pipe")
         os.write(write, b"+")

@@ -16,11 +16,8 @@ we see it, so a smaller width may need a few more commands to be in force.
 
 from __future__ import annotations
 
-import array
-import fcntl
 import os
 import tempfile
-import termios
 import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -101,13 +98,6 @@ class Jobserver:
     def width_in_use(self) -> int:
         """The width that is in force: larger than `width` until enough commands have ended, at least 1."""
         return self._tokens
-
-    @property
-    def tokens_out(self) -> int:
-        """How many tokens the build holds, with the one that it need not ask for."""
-        waiting = array.array("i", [0])
-        fcntl.ioctl(self._tokens_there, termios.FIONREAD, waiting)
-        return max(1, self._tokens - waiting[0])
 
     def set_width(self, width: int) -> None:
         """Have that many commands run at a time; 0 leaves the build its first token, so stop its group."""

@@ -114,8 +114,10 @@ def test_a_pause(build):
     assert max(cores for cores, _ in job.seat.confirmed) == 2
 
 
-def test_progress(build):
-    """The commands that have ended are counted, of all that there are."""
+@NINJA
+def test_progress(tmp_path):
+    """ninja says how many commands have ended, of all that there are."""
+    build = Build(tmp_path, "ninja")
     with driven(build.client) as job:
         job.obeyed(2)
         for done in range(1, 4):
@@ -126,6 +128,24 @@ def test_progress(build):
         assert job.ending.result(60.0) == Ending("finished", 0)
     assert [units for _, units in job.seat.reports] == [COMMANDS] * len(job.seat.reports)
     assert job.seat.reports == sorted(job.seat.reports)
+
+
+def test_nothing_of_a_build_runs_twice(tmp_path):
+    """What make runs even when it is only asked (`+`, `$(MAKE)`, `$(shell)`) runs once, and in its order."""
+    job = JobFolder(tmp_path / "job")
+    job.prepare({})
+    (tmp_path / "Makefile").write_text(
+        "$(shell echo read >> log)\n"
+        "release:\n\t$(MAKE) build && echo released >> log\n\t+echo submitted >> log\n"
+        "build: ; echo built >> log\n"
+    )
+    client = BuildClient(Command(["make"], tmp_path, {"PATH": os.environ["PATH"]}), job)
+    with driven(client) as driver:
+        driver.order(1)
+        assert driver.ending.result(60.0) == Ending("finished", 0)
+    # make below make reads the file, too.
+    assert (tmp_path / "log").read_text().split() == ["read", "read", "built", "released", "submitted"]
+    assert driver.seat.reports == []
 
 
 def test_a_build_that_is_not_there(tmp_path):

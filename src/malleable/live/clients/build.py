@@ -3,6 +3,9 @@
 It is a program with a jobserver of its own (`live.jobserver`). Fewer cores are in use only when commands have
 ended, and each is given back as that happens. At 0 cores the whole build is stopped; the commands that were
 running go on together when it continues, on the CPUs that it has then.
+
+How far a build is, it says itself in its output (ninja, the Makefiles of CMake), or it is not known. To ask
+`make -n` beforehand would run `+` recipes, lines with `$(MAKE)` and `$(shell …)` for real, and then again.
 """
 
 from __future__ import annotations
@@ -10,11 +13,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from malleable.execution.affinity import bound_to
 from malleable.live.clients.program import ProgramClient, Used
 from malleable.live.jobserver import Jobserver, form_for
 from malleable.live.membership import INSIDE_PROGRAM
-from malleable.live.programs.build_progress import BuildProgress, planned_commands
+from malleable.live.programs.progress import parse_build_progress
 
 if TYPE_CHECKING:
     from malleable.live.programs.program import Program
@@ -29,18 +31,14 @@ class BuildClient(ProgramClient):
     _jobserver: Jobserver | None = None
 
     def _make_program(self, cores: int, **options: Any) -> Program:
-        words = self._command.words
         told = {**os.environ, **INSIDE_PROGRAM, "NINJA_STATUS": NINJA_STATUS, **self._command.environment}
-        with bound_to(self._first_cpus(cores)):
-            planned = planned_commands(words, self._command.folder, told)
-        form = form_for(words[0])
+        form = form_for(self._command.words[0])
         self._jobserver = server = Jobserver(cores, form, on_width=lambda k: self._news.put(Used(k)))
-        progress = BuildProgress(self._folder.path / "output", planned, lambda: server.tokens_out)
         return super()._make_program(
             cores,
             environment=server.environment(told),
             inherited=server.inherited,
-            progress_source=progress.news,
+            output_progress=parse_build_progress,
             **options,
         )
 

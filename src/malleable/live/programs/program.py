@@ -45,13 +45,12 @@ REST_SECONDS = 0.02
 class Program:
     """One run of a command. Callbacks come from a thread of its own, except for `on_width`.
 
-    `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress`
-    as the program reports, in its progress file, or in its output where `output_progress` makes progress of
-    a line, or as `progress_source` finds when it is asked now and then; `on_end(code)` once, with a negative
-    code for a signal. Libraries are told to use `widest` threads, since most of them fix that number when
-    they start. `on_resize` is a signal or a command that tells the program of a new width. Started at width
-    0, it is stopped at once. OpenBLAS starts no more threads than it sees CPUs: with `wide_seconds` the
-    program sees all CPUs at first, and is narrowed then.
+    `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress` as
+    the program reports, in its progress file, or in its output where `output_progress` makes progress of a
+    line; `on_end(code)` once, with a negative code for a signal. Libraries are told to use `widest` threads,
+    since most of them fix that number when they start. `on_resize` is a signal or a command that tells the
+    program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more threads than it
+    sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class Program:
         on_progress: Callable[[Progress], None] | None = None,
         on_end: Callable[[int], None] | None = None,
         output_progress: Callable[[str], Progress | None] | None = None,
-        progress_source: Callable[[], Progress | None] | None = None,
         cgroup_parent: Path | None = None,
         grace_seconds: float = GRACE_SECONDS,
         errors_apart: bool = False,
@@ -82,10 +80,9 @@ class Program:
         self._kill_at = math.inf
         self._change = threading.RLock()
         self._folder = folder
-        in_file = ProgressFile(folder / "progress")
+        self._reports = ProgressFile(folder / "progress")
         if output_progress is not None:
-            in_file = ProgressFile(folder / "output", output_progress)
-        self._new_progress = progress_source or in_file.news
+            self._reports = ProgressFile(folder / "output", output_progress)
         self._ended: Future[int] = Future()
         self._width = checked_width(width)
         told = {**os.environ, **(environment or {}), "MALLEABLE_CORES": str(width)}
@@ -202,7 +199,7 @@ class Program:
             self._kill_if_due()
 
     def _look(self) -> None:
-        news = self._new_progress()
+        news = self._reports.news()
         if news is not None:
             tell(self._on_progress, news)
 
