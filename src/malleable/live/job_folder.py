@@ -116,7 +116,7 @@ class JobFolder:
         """Whether it was made for the program with this ticket, or is still to be."""
         found = read_document(self.path / "request.json")
         if isinstance(found, dict):
-            return found.get("ticket", ticket) == ticket
+            return bool(found.get("ticket", ticket) == ticket)
         return not self.started
 
     def supervisor(self) -> ProcessName | None:
