@@ -432,3 +432,64 @@ def test_names_are_numbers(host):
     with pytest.raises(RefusedError, match="already"):
         host.programs.submit(REQUEST)
     assert host.store.jobs() == []
+
+
+def test_no_number_is_given_out_whose_folder_is_there(host):
+    """After the database was moved away, a new program does not take an old one's folder for its own."""
+    old, _ = host.running()
+    folder = host.job_folder(old)
+    folder.mark_started()
+    folder.write_result(Result("finished", 0, 1.0, 2.0))
+    host.programs.tell(Finished(old))
+    wait_until(lambda: host.state(old) == "finished", "the end of the old one")
+    host.close()
+    host.store.path.unlink()
+    host.started.clear()
+    host.open()
+    new = host.programs.submit(REQUEST)
+    assert int(new) > int(old)
+    wait_until(lambda: host.started == [new], "the supervisor")
+    assert host.state(new) == "queued"
+
+
+@pytest.mark.parametrize("when", ["before the start", "before the restart"])
+def test_a_folder_of_another_program_says_nothing_of_this_one(host, when):
+    """A program whose folder another one has made is not said to have ended as that one did."""
+    host.programs.submit(REQUEST)
+    host.broker.tell(CoresChanged(0))
+    job = host.programs.submit(REQUEST)
+    wait_until(lambda: host.account("1") == (0, 0, 0), "the cores")
+    folder = host.job_folder(job)
+    folder.prepare({"job": job, "ticket": "another"})
+    folder.mark_started()
+    folder.write_result(Result("finished", 0, 1.0, 2.0))
+    if when == "before the restart":
+        host.close()
+        host.open()
+    else:
+        host.broker.tell(CoresChanged(2))
+    wait_until(lambda: host.state(job) == "failed", "the refusal")
+    assert "belongs to another program" in host.store.get(job).reason
+    assert job not in host.started
+    assert folder.result() == Result("finished", 0, 1.0, 2.0)
+
+
+def test_a_machine_with_less_memory_than_what_runs(host):
+    """After a restart with less memory, a program that runs goes on, and none is started beside it."""
+    host.broker.tell(CoresChanged(0))
+    large, small = (host.programs.submit(ProgramRequest(("x",), "/", memory=m)) for m in (80.0, 20.0))
+    host.close()
+    folder = host.job_folder(large)
+    folder.prepare({})
+    assert folder.lock()
+    folder.mark_started()
+    folder.note_held(HeldCores(1, (1,)))
+    host.memory = 40.0
+    host.open()
+    assert host.account(large) == (1, 1, 1)
+    wait_until(lambda: host.account(small) is not None, "both")
+    assert host.account(small) == (0, 0, 0)
+    with pytest.raises(RefusedError, match="needs memory of 80"):
+        host.programs.submit(ProgramRequest(("x",), "/", memory=80.0))
+    host.broker.tell(Finished(large))
+    wait_until(lambda: host.started == [small], "the one that fits now")

@@ -112,6 +112,13 @@ class JobFolder:
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_document(self.path / "request.json", document)
 
+    def is_of(self, ticket: str) -> bool:
+        """Whether it was made for the program with this ticket, or is still to be."""
+        found = read_document(self.path / "request.json")
+        if isinstance(found, dict):
+            return bool(found.get("ticket", ticket) == ticket)
+        return not self.started
+
     def supervisor(self) -> ProcessName | None:
         """The supervisor that lives now; None if there is none."""
         end = time.monotonic() + LOCK_SECONDS

@@ -179,7 +179,7 @@ class ProgramJobs:
             run = self._add(stored)
             run.running = run.folder.started or stored.state == "running"
             found = run.condition()
-            if found in {"ended", "lost"}:
+            if found in {"ended", "lost", "replaced"}:
                 self._processes.look_for_result(run)
                 continue
             if run.folder.held().cores > 0 and found == "supervised":

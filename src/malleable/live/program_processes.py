@@ -75,6 +75,8 @@ class ProgramProcesses:
                 self._broker.tell(Confirmed(run.job, 0, order.number))
         elif run.cancel_asked:
             self._carry_out_cancel(run)
+        elif run.supervisor is None and run.condition() == "replaced":
+            self._look_for_result(run)
         elif run.supervisor is None:
             self._start(run)
 
@@ -152,10 +154,15 @@ class ProgramProcesses:
 
     def _look_for_result(self, run: ProgramRun) -> None:
         """End a program that has left a result, or a supervisor that is gone without one."""
-        found = "supervised" if run.gone else run.condition()
-        result = run.folder.result()
-        if result is not None and not run.gone:
+        if run.gone:
+            return
+        found = run.condition()
+        result = None if found == "replaced" else run.folder.result()
+        if result is not None:
             self.end(run, result)
+        elif found == "replaced":
+            reason = f"{run.folder.path} belongs to another program: submit it again"
+            self.end(run, Result("failed", reason=reason))
         elif found == "lost":
             end_leftovers(run.folder)
             self.end(run, Result("lost", reason="its supervisor was killed"))

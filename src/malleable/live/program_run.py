@@ -40,8 +40,13 @@ class ProgramRun:
         """The name of its job."""
         return self.stored.job
 
-    def condition(self) -> Literal["supervised", "ended", "lost", "waiting"]:
-        """What became of the program, by its folder; one that ran is never said to wait, even without one."""
+    def condition(self) -> Literal["supervised", "ended", "lost", "waiting", "replaced"]:
+        """What became of the program, by its folder; one that ran is never said to wait, even without one.
+
+        A folder that was made for another program says nothing of this one, which is `replaced`.
+        """
+        if not self.folder.is_of(self.stored.ticket):
+            return "replaced"
         if self.folder.supervisor() is not None:
             return "supervised"
         if (

@@ -149,13 +149,14 @@ class Scheduler:
     def _registered(self, event: E.Registered) -> list[Action]:
         if event.job in self.table:
             raise _RefusedError(f"job {event.job!r} is there already")
-        if event.memory > self._memory:
+        runs = event.started or event.cores > 0
+        if event.memory > self._memory and not runs:  # what runs has its memory: no other is started then
             raise _RefusedError(
                 f"job {event.job!r} needs memory of {event.memory:g}, and there is {self._memory:g} in all"
             )
         i = self._class_index(event.job_class)
         least = int(self.machine.least[i])
-        if event.max_cores is not None and event.max_cores < least:
+        if event.max_cores is not None and event.max_cores < least and not runs:
             raise _RefusedError(
                 f"job {event.job!r} takes at most {event.max_cores} cores, and its class at least {least}"
             )

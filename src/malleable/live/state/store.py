@@ -99,9 +99,22 @@ class Store:
         try:
             check_integrity(self._reader, self.path)
             self._writer = Writer(self.path, batch_seconds)
+            self._number_above_folders()
         except BaseException:
             self._reader.close()
             raise
+
+    def _number_above_folders(self) -> None:
+        """Give out no number whose folder is there: an earlier database may have had that program."""
+        numbers = [_number(path.name) for path in self.folder.glob("jobs/*")]
+        highest = max((number for number in numbers if number is not None), default=0)
+        with self._reading, explained(self.path):
+            ((given_out,),) = self._reader.execute(
+                "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name='jobs'"
+            )
+        if highest > given_out:
+            self._writer.write("DELETE FROM sqlite_sequence WHERE name='jobs'", ())
+            self._writer.write("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?)", (highest,))
 
     def add(self, request: ProgramRequest) -> StoredJob:
         """Accept a program; the name of its job is a number that is never used again."""
