@@ -106,3 +106,11 @@ def test_cpus_follow_the_ledger(steps):
             assert cpus.free == set(range(6)) - {cpu for each in held for cpu in each}
     finally:
         made.close()
+
+
+def test_too_many_cores_name_the_option():
+    """Who asks for more cores than there are CPUs is told of `--no-bind`."""
+    cpus = CpuSets()
+    with pytest.raises(RefusedError, match="CPUs to grant") as error:
+        Broker(Scheduler(paper_workload(), cpus.total + 1, "equi"), cpus)
+    assert "--no-bind" in error.value.hint

@@ -207,7 +207,7 @@ class Broker:
         if self._cpus is not None and cores > self._cpus.total:
             raise RefusedError(
                 f"there are {self._cpus.total} CPUs to grant, not {cores}",
-                "give at most so many, or cores that are not bound to CPUs",
+                "give at most so many, or start with `malleable serve --no-bind`",
             )
 
     def _tick(self) -> None:

@@ -12,7 +12,8 @@ from malleable.live.programs.progress import ProgressFile, parse_build_progress,
 @pytest.mark.parametrize(
     ("line", "progress"),
     [
-        ("12/100", (12.0, 100.0)), (" 0.5 / 2 \n", (0.5, 2.0)), ("0.12", (0.12, 1.0)), ("1", (1.0, 1.0)),
+        ("12/100", (12.0, 100.0)), ("12 100", (12.0, 100.0)), ("1 2 3", None),
+        (" 0.5 / 2 \n", (0.5, 2.0)), ("0.12", (0.12, 1.0)), ("1", (1.0, 1.0)),
         ("45%", (45.0, 100.0)), ("0/3", (0.0, 3.0)), ("", None), ("done", None), ("3/2", None), ("0/0", None),
         ("-1/5", None), ("nan", None), ("1/inf", None), ("1/2/3", None), ("1.5", None), ("%", None),
     ],

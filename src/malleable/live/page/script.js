@@ -65,7 +65,7 @@ function showFacts() {
   const ended = Object.entries(last.ended).filter(([, count]) => count).map(([how, count]) => `${count} ${how}`);
   say(byId("more-jobs"), [last.waiting ? `${number(last.waiting, 7)} waiting` : "none waiting", ...ended].join(", "));
   say(byId("fact-price"), number(last.price));
-  say(byId("more-price"), last.price === null ? "none now" : "saved per second by one more");
+  say(byId("more-price"), last.price === null ? "none now" : "the index that divides the cores");
   say(byId("fact-cost"), number(soFar));
   const above = bound ? `${percent(soFar / bound - 1)} above the bound ${number(bound)}` : "bound not known yet";
   say(byId("more-cost"), came ? above : "no job yet");

@@ -1,4 +1,4 @@
-"""Progress that a program reports by lines in a file: `12/100`, `0.12` or `12%`.
+"""Progress that a program reports by lines in a file: `12/100`, `12 100`, `0.12` or `12%`.
 
 Builds report it in their output: `[12/100] cc …` (ninja) or `[ 12%] Building …` (Makefiles of CMake).
 
@@ -32,10 +32,10 @@ class Progress(NamedTuple):
 def parse_progress(line: str) -> Progress | None:
     """The progress that a line tells; None if it tells none that makes sense."""
     text = line.strip()
-    done, slash, total = text.partition("/")
+    pair = text.split("/") if "/" in text else text.split()
     try:
-        if slash:
-            progress = Progress(float(done), float(total))
+        if len(pair) == 2:
+            progress = Progress(float(pair[0]), float(pair[1]))
         elif text.endswith("%"):
             progress = Progress(float(text[:-1]), 100.0)
         else:

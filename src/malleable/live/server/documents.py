@@ -105,7 +105,7 @@ class StatusDocument(BaseModel):
 
     cores: int
     policy: str
-    price: float | None = Field(description="Per core and second.")
+    price: float | None = Field(description="WHAM's index: at it jobs want just the cores there are.")
     time: float
     draining: bool
     problem: str = Field(description="Why the policy cannot decide; cores are divided equally then.")
