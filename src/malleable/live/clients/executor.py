@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
+    from malleable.live.pool.functions import PackedFunction
     from malleable.live.pool.mapping import Submitting
 
 
@@ -125,13 +126,13 @@ class _Mapping:
 
     def __init__(self, pool: Pool, member: PoolMember, iterables: tuple[Iterable[Any], ...]) -> None:
         self._pool, self._member = pool, member
-        self.window = pool.window
+        self.pack, self.window = pool.pack, pool.window
         sized = all(isinstance(each, Sized) for each in iterables)
         self._to_come = UnitsToCome(min(map(len, iterables), default=0) if sized else 0)  # type: ignore[arg-type]
         member.expect(self._to_come)
 
-    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
-        future = self._pool.submit_packed(function, name, args, kwargs)
+    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
+        future = self._pool.submit_packed(function, args, kwargs)
         self._to_come.left = max(0, self._to_come.left - 1)
         self._member.has_units(1)
         return future

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError
 from malleable.execution.worker_processes import available
+from malleable.live.pool.by_value import dumps_by_value
+from malleable.live.pool.functions import Functions
 from malleable.live.pool.manager import Manager
 from malleable.live.pool.mapping import LazyExecutor
 from malleable.live.pool.reports import Reports
@@ -20,6 +22,7 @@ from malleable.live.widths import checked_width
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from malleable.live.pool.functions import PackedFunction
     from malleable.live.pool.mapping import Submitting
 
 WARM_SECONDS = 10.0
@@ -51,6 +54,7 @@ class Pool(LazyExecutor):
         width = available() if width is None else checked_width(width)
         reports = Reports(width, on_width, on_progress, on_idle, idle_seconds)
         self._manager = Manager(width, threads, warm_seconds, reports)
+        self._functions = Functions()
         self._numbers = itertools.count()
         self._owner = os.getpid()
         weakref.finalize(self, self._manager.close).atexit = False
@@ -60,19 +64,23 @@ class Pool(LazyExecutor):
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function called in a worker; what cannot be sent there is an error of the future."""
         try:
-            packed = pack(function, f"the function {name_of(function)}")
+            packed = self.pack(function)
         except ExecutionError as error:
             return self._failed(error)
-        return self.submit_packed(packed, name_of(function), args, kwargs)
+        return self.submit_packed(packed, args, kwargs)
 
-    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+    def pack(self, function: Callable[..., Any]) -> PackedFunction:
+        """Pack a function, for any number of units."""
+        return self._functions.pack(function, name_of(function))
+
+    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
         """Submit a call of a function that is packed already."""
         self._check_owner()
         try:
-            arguments = pack((args, kwargs), f"an argument of {name}")
+            arguments = pack((args, kwargs), f"an argument of {function.name}", dumps_by_value)
         except ExecutionError as error:
             return self._failed(error)
-        unit = Unit(function, arguments, name, next(self._numbers))
+        unit = Unit(function, arguments, next(self._numbers))
         self._manager.waiting.put(unit)
         self._manager.wake()
         return unit.future
@@ -80,7 +88,7 @@ class Pool(LazyExecutor):
     def _taker(self, _iterables: tuple[Iterable[Any], ...]) -> Submitting:
         return self
 
-    def window(self, function: bytes) -> int:
+    def window(self, function: PackedFunction) -> int:
         """How many units of a function keep the workers busy."""
         return max(self._manager.width, 1) * 2 * (1 + self._manager.waiting.times.batch(function))
 

@@ -7,7 +7,6 @@ one, so it always reads what it is sent. Workers that the width no longer allows
 from __future__ import annotations
 
 import logging
-import pickle
 import selectors
 import socket
 import threading
@@ -145,7 +144,7 @@ class Manager:
             source.channel.flush()
             if source.channel.closed:
                 self._give_up(source)
-            else:
+            elif source.events:
                 self._listen(source)
 
     def _listen(self, worker: Worker) -> None:
@@ -169,7 +168,11 @@ class Manager:
     def _hear(self, worker: Worker, messages: list[bytes]) -> None:
         """Take the answers of a worker."""
         for message in messages:
-            kind, seconds = ANSWER.unpack_from(message)
+            kind, pid, number, seconds = ANSWER.unpack_from(message)
+            if not worker.awaits(pid, number):
+                LOGGER.error("process %s answered unit %s for worker %s, which is ended", pid, number, worker.pid)
+                self._give_up(worker)
+                return
             if kind == HANDED_BACK:
                 self._take_back(worker)
             else:
@@ -243,7 +246,7 @@ class Manager:
                 return
             worker.batch.extend(batch)
             self._busy.add(worker)
-            worker.channel.send(pickle.dumps([(unit.function, unit.arguments) for unit in batch]))
+            worker.send(batch[0].function, [(unit.number, unit.arguments) for unit in batch])
             self._listen(worker)
 
     def _start(self) -> Worker:

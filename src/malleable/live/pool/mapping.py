@@ -9,20 +9,24 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from malleable.errors import ParameterError
-from malleable.live.pool.units import name_of, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
+    from malleable.live.pool.functions import PackedFunction
+
 
 class Submitting(Protocol):
     """Something that takes units: a pool, or what stands before one."""
 
-    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+    def pack(self, function: Callable[..., Any]) -> PackedFunction:
+        """Pack a function, for any number of units."""
+
+    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
         """Submit a call of a function that is packed already."""
 
-    def window(self, function: bytes) -> int:
+    def window(self, function: PackedFunction) -> int:
         """How many units of a function keep the workers busy."""
 
 
@@ -60,21 +64,24 @@ def ordered_map(
     if buffersize is not None and buffersize < 1:
         raise ParameterError(f"buffersize must be at least 1, got {buffersize!r}", "leave it out")
     end = None if timeout is None else time.monotonic() + timeout
-    packed, name = pack(function, f"the function {name_of(function)}"), name_of(function)
+    packed = pool.pack(function)
     rows = zip(*iterables, strict=False)
     futures: deque[Future[Any]] = deque()
 
     def fill() -> None:
         room = (buffersize or pool.window(packed)) - len(futures)
-        futures.extend(pool.submit_packed(packed, name, row, {}) for row in islice(rows, max(0, room)))
+        futures.extend(pool.submit_packed(packed, row, {}) for row in islice(rows, max(0, room)))
+
+    def take() -> Any:
+        outcome = futures[0].result(None if end is None else end - time.monotonic())
+        futures.popleft()
+        fill()
+        return outcome
 
     def outcomes() -> Iterator[Any]:
         try:
             while futures:
-                outcome = futures[0].result(None if end is None else end - time.monotonic())
-                futures.popleft()
-                fill()
-                yield outcome
+                yield take()  # without a name, which would keep it alive until the next one
         finally:
             for future in futures:
                 future.cancel()

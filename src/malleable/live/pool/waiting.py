@@ -50,7 +50,7 @@ class WaitingUnits:
         batch: list[Unit] = []
         most = math.ceil(len(self._units) / width)
         while self._units and len(batch) < most:
-            if batch and self._units[0].function != batch[0].function:
+            if batch and self._units[0].function is not batch[0].function:
                 break
             unit = self._units.popleft()
             if unit.start():
