@@ -7,9 +7,11 @@ import itertools
 import os
 import weakref
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import ExecutionError
+from malleable.catalog.spec import whole_number
+from malleable.errors import ExecutionError, ParameterError
 from malleable.execution.worker_processes import available
 from malleable.live.pool.by_value import dumps_by_value
 from malleable.live.pool.functions import Functions
@@ -37,7 +39,8 @@ class Pool(LazyExecutor):
     width 0 no unit starts. `on_progress(done)` tells how many units have ended. Both are called in the pool's
     thread and must return quickly. A unit whose worker dies is run again, three times at most, so it should
     be one that may be run twice. BLAS and OpenMP use `threads` threads in each worker. `on_idle()` tells that
-    no unit has waited or been in hand for `idle_seconds`, and that the pool has ended.
+    no unit has waited or been in hand for `idle_seconds`, and that the pool has ended. Each worker calls
+    `initializer(*initargs)` before its first unit, and ends after `max_tasks_per_child` units.
     """
 
     def __init__(
@@ -50,11 +53,17 @@ class Pool(LazyExecutor):
         on_progress: Callable[[int], None] | None = None,
         on_idle: Callable[[], None] | None = None,
         idle_seconds: float = 0.0,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_child: int | None = None,
     ) -> None:
         width = available() if width is None else checked_width(width)
         reports = Reports(width, on_width, on_progress, on_idle, idle_seconds)
-        self._manager = Manager(width, threads, warm_seconds, reports)
+        if max_tasks_per_child is not None:
+            max_tasks_per_child = whole_number("max_tasks_per_child", max_tasks_per_child, 1)
         self._functions = Functions()
+        first = None if initializer is None else self._packed_initializer(initializer, initargs)
+        self._manager = Manager(width, threads, warm_seconds, reports, first, max_tasks_per_child)
         self._numbers = itertools.count()
         self._owner = os.getpid()
         weakref.finalize(self, self._manager.close).atexit = False
@@ -72,6 +81,11 @@ class Pool(LazyExecutor):
     def pack(self, function: Callable[..., Any]) -> PackedFunction:
         """Pack a function, for any number of units."""
         return self._functions.pack(function, name_of(function))
+
+    def _packed_initializer(self, initializer: Callable[..., object], initargs: Any) -> PackedFunction:
+        if not callable(initializer):
+            raise ParameterError(f"initializer must be a function, got {initializer!r:.60}")
+        return self._functions.pack(partial(initializer, *initargs), f"{name_of(initializer)} with initargs")
 
     def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
         """Submit a call of a function that is packed already."""

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from malleable.errors import ParameterError
+from malleable.catalog.spec import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,14 +38,15 @@ class LazyExecutor(Executor):
         fn: Callable[..., Any],
         *iterables: Iterable[Any],
         timeout: float | None = None,
-        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
+        chunksize: int = 1,
         buffersize: int | None = None,
     ) -> Iterator[Any]:
         """Outcomes in the order of the input, which is read as outcomes are taken.
 
         At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
-        busy.
+        busy. `chunksize` changes nothing: small units share messages by themselves.
         """
+        whole_number("chunksize", chunksize, 1)
         return ordered_map(self._taker(iterables), fn, iterables, timeout, buffersize)
 
     def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
@@ -61,8 +62,8 @@ def ordered_map(
     buffersize: int | None,
 ) -> Iterator[Any]:
     """Submit a window of units now, and the others as outcomes are taken."""
-    if buffersize is not None and buffersize < 1:
-        raise ParameterError(f"buffersize must be at least 1, got {buffersize!r}", "leave it out")
+    if buffersize is not None:
+        buffersize = whole_number("buffersize", buffersize, 1)
     end = None if timeout is None else time.monotonic() + timeout
     packed = pool.pack(function)
     rows = zip(*iterables, strict=False)

@@ -16,6 +16,7 @@ import logging
 import pickle
 from collections import OrderedDict
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,8 +40,12 @@ LOGGER = logging.getLogger(__name__)
 Packed = TypeVar("Packed")
 
 
-class BrokenUnitError(ExecutionError):
-    """A unit whose worker died each time that it was run."""
+class BrokenPoolError(ExecutionError, BrokenProcessPool):
+    """A pool without workers: each one fails before its first unit. It is a `BrokenProcessPool`, too."""
+
+
+class BrokenUnitError(ExecutionError, BrokenProcessPool):
+    """A unit whose worker died each time that it was run. It is a `BrokenProcessPool`, too."""
 
 
 @dataclass(eq=False, slots=True)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 ANSWER = struct.Struct("!ciqd")
 """Before each answer: what it is, the process, the number of the unit, and the seconds that it took."""
-RESULT, ERROR, HANDED_BACK = b"r", b"e", b"b"
+RESULT, ERROR, HANDED_BACK, UNREADY = b"r", b"e", b"b", b"u"
+NO_UNIT = -1
+NO_ARGUMENTS = pickle.dumps(((), {}))
 
 
 def work(channel: Channel, threads: int) -> None:
@@ -36,6 +38,11 @@ def work(channel: Channel, threads: int) -> None:
     while (message := channel.receive()) is not None:
         key, content, units = pickle.loads(message)  # noqa: S301 - from our parent
         function = functions.found(key, content)
+        if units is None:
+            kind, answer = _carry_out(function, NO_ARGUMENTS)
+            if kind == ERROR:
+                line.say(UNREADY, NO_UNIT, 0.0, answer)
+            continue
         begun = time.perf_counter()
         for i, (number, arguments) in enumerate(units):
             if i > 0 and time.perf_counter() - begun > LIMIT_SECONDS:

@@ -38,11 +38,15 @@ class Worker:
     batch: deque[Unit] = field(default_factory=deque)
     idle_since: float = 0.0
     events: int = 0
+    answered: int = 0
     functions: Recent[bool] = field(default_factory=Recent)
     """Those that it has been sent, and keeps."""
 
-    def send(self, function: PackedFunction, units: list[tuple[int, bytes]]) -> None:
-        """Send numbers and arguments of units, with their function unless the worker has it."""
+    def send(self, function: PackedFunction, units: list[tuple[int, bytes]] | None) -> None:
+        """Send numbers and arguments of units, with their function unless the worker has it.
+
+        None stands for no unit: the function is to be called once, before the first one.
+        """
         content = None
         if not self.functions.get(function.key):
             content = function.content
