@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import re
 import sys
 import typing
 from numbers import Real
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 INFINITY = float("inf")
+LONG_NUMBER = re.compile(r"[\d.]{20,}")
 ALLOWED = "`malleable list --json` shows what each key allows"
 
 Positive = Annotated[float, Gt(0), Lt(INFINITY)]
@@ -45,6 +47,8 @@ class Spec:
 
     kind: ClassVar[str] = ""
     alternatives: ClassVar[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]]] = {}
+    hint: ClassVar[str] = ALLOWED
+    """What to do about a value that is not allowed."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -52,7 +56,7 @@ class Spec:
 
     def __post_init__(self) -> None:
         for name, check in _validators(type(self)).items():  # type: ignore[arg-type]
-            object.__setattr__(self, name, _validated(check, name, getattr(self, name)))
+            object.__setattr__(self, name, _validated(check, name, getattr(self, name), self.hint))
         self.check()
 
     def check(self) -> None:
@@ -128,7 +132,7 @@ def validate(annotation: Any, value: Any) -> Any:
     return _validated(_adapter(annotation), None, value)
 
 
-def _validated(check: Any, name: str | None, value: Any) -> Any:
+def _validated(check: Any, name: str | None, value: Any, hint: str = ALLOWED) -> Any:
     place = () if name is None else (name,)
     if not hasattr(check, "validate_python"):
         try:
@@ -142,7 +146,7 @@ def _validated(check: Any, name: str | None, value: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         location = tuple(part for part in first["loc"] if isinstance(part, int))
-        raise ParameterError(_sentence(first), ALLOWED, (*place, *location)) from None
+        raise ParameterError(_sentence(first), hint, (*place, *location)) from None
 
 
 def _sentence(error: Any) -> str:
@@ -154,6 +158,8 @@ def _sentence(error: Any) -> str:
     text = error["msg"].removeprefix("Input should ").removeprefix("be ")
     if error["type"].startswith("less_than") and "inf" in text:
         text = "a finite number"
+    for limit in error.get("ctx", {}).values():  # pydantic writes 1e-100 with a hundred zeros
+        text = LONG_NUMBER.sub(f"{limit!r}", text)
     return f"must be {text}, got {shown}"
 
 

@@ -53,7 +53,7 @@ def portable(error: BaseException, dumps: Callable[[Any], bytes] = pickle.dumps)
     """The error; or one that describes it, where the error itself cannot be sent between processes."""
     try:
         pickle.loads(dumps(error))  # noqa: S301 - our own bytes
-    except Exception:  # noqa: BLE001 - whatever a foreign class does when it is pickled
+    except BaseException:  # noqa: BLE001 - a foreign class may even raise SystemExit here
         return ExecutionError(f"a task raised {type(error).__name__}: {error!s:.200}")
     return error
 

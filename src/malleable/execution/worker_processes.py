@@ -165,18 +165,33 @@ class WorkerPool:
         return WorkerDiedError(*cause_of_death(worker.process.exitcode))
 
 
-def cause_of_death(code: int) -> tuple[str, str]:
+class DeathHints(NamedTuple):
+    """What to do about a worker that exited, was killed as if for want of memory, or crashed."""
+
+    exited: str
+    killed: str
+    crashed: str
+
+
+OF_SIMULATIONS = DeathHints(
+    exited="does a policy of yours end it?",
+    killed="did the system run out of memory? try fewer at a time with --workers (workers=)",
+    crashed="compiled code crashed; if the policy is yours, --interpreted (interpreted=True) shows where",
+)
+
+
+def cause_of_death(code: int, hints: DeathHints = OF_SIMULATIONS) -> tuple[str, str]:
     """Problem and hint for the exit code of a worker; a negative one is a signal."""
     if code >= 0:
-        return f"a worker process died: it exited with status {code}", "does a policy of yours end it?"
+        return f"a worker process died: it exited with status {code}", hints.exited
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
     if name == "SIGKILL":
-        hint = "did the system run out of memory? try fewer at a time with --workers (workers=)"
+        hint = hints.killed
     elif name in CRASHES:
-        hint = "compiled code crashed; if the policy is yours, --interpreted (interpreted=True) shows where"
+        hint = hints.crashed
     else:
         hint = "it was ended from outside; run it again"
     return f"a worker process died: {name}", hint

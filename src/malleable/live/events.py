@@ -30,6 +30,7 @@ class Event(Spec):
     """Something that happened."""
 
     kind: ClassVar[str] = "an event"
+    hint: ClassVar[str] = "leave it out, or give a value that is allowed"
 
     @classmethod
     def of(cls, value: Any) -> Event:

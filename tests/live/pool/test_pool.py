@@ -75,10 +75,8 @@ def test_small_units_share_messages_and_long_ones_do_not():
 
 def pool_function(pool, function, argument=1):
     """Run some units of a function; returns its packed form."""
-    from malleable.live.pool.units import pack
-
     list(pool.map(function, [argument] * 40))
-    return pack(function, "it")
+    return pool.pack(function)
 
 
 def test_errors_arrive_as_they_were_raised():

@@ -8,10 +8,12 @@ It is a pool of worker processes (`live.pool`) that is a member of a broker (`cl
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sized
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from malleable.catalog.spec import whole_number
+from malleable.errors import ParameterError, UnsupportedError, did_you_mean
 from malleable.live.clients.ending import finish_before_exit
 from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
 from malleable.live.membership import JobRequest
@@ -19,11 +21,21 @@ from malleable.live.pool import Pool
 from malleable.live.pool.mapping import LazyExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
     from types import TracebackType
 
+    from malleable.live.pool.functions import PackedFunction
     from malleable.live.pool.mapping import Submitting
+
+
+INSTEAD = {
+    "mp_context": "leave it out: a process without threads forks the workers, which is safe",
+    "progress": "see `malleable watch`, or wrap the outcomes: tqdm(executor.map(function, inputs), total=n)",
+    "chunksize": "leave it out: small units share messages by themselves",
+    "n_jobs": "write max_workers=",
+}
+"""What to write in place of options that other Executors have."""
 
 
 class Executor(LazyExecutor):
@@ -36,7 +48,8 @@ class Executor(LazyExecutor):
     much memory, say, and it takes no more cores than those can use. With `never_pause` a job that has started
     keeps a core. `memory`, in bytes, is a promise: the job starts when it fits beside the others. `broker` is
     the path of a broker's socket, or `embedded` for that of this process, which is the default if none runs
-    on the machine.
+    on the machine. Each worker calls `initializer(*initargs)` before its first unit, and another takes its
+    place after `max_tasks_per_child` units.
 
     A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
     Ctrl-C in a `with` block ends the units in hand.
@@ -54,7 +67,12 @@ class Executor(LazyExecutor):
         broker: str | None = None,
         never_pause: bool = False,
         memory: float = 0.0,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_child: int | None = None,
+        **others: Never,
     ) -> None:
+        _check_names(job_class, others)
         threads = whole_number("threads", threads, 1)
         if max_workers is not None:
             max_workers = whole_number("max_workers", max_workers, 1)
@@ -70,6 +88,9 @@ class Executor(LazyExecutor):
             on_progress=self._member.on_progress,
             on_idle=self._member.on_idle,
             idle_seconds=IDLE_SECONDS,
+            initializer=initializer,
+            initargs=initargs,
+            max_tasks_per_child=max_tasks_per_child,
         )
         self._member.attach(self._pool.manager)
         try:
@@ -112,6 +133,19 @@ class Executor(LazyExecutor):
         self.shutdown()
 
 
+def _check_names(job_class: object, others: Mapping[str, object]) -> None:
+    """One line for those who expect the options of another Executor: what to write."""
+    if isinstance(job_class, int):
+        raise ParameterError(
+            f"job_class must be a name, got {job_class!r}", f"write Executor(max_workers={job_class!r})"
+        )
+    for name in others:
+        known = [each for each in inspect.signature(Executor).parameters if each != "others"]
+        raise UnsupportedError(
+            f"Executor has no option {name!r}", INSTEAD.get(name) or did_you_mean(name, known)
+        )
+
+
 def _most_cores(max_cores: int | None, max_workers: int | None, threads: int) -> int | None:
     """The most cores that a job takes: as it says, and no more than its workers can use."""
     if max_cores is not None:
@@ -125,13 +159,13 @@ class _Mapping:
 
     def __init__(self, pool: Pool, member: PoolMember, iterables: tuple[Iterable[Any], ...]) -> None:
         self._pool, self._member = pool, member
-        self.window = pool.window
+        self.pack, self.window = pool.pack, pool.window
         sized = all(isinstance(each, Sized) for each in iterables)
         self._to_come = UnitsToCome(min(map(len, iterables), default=0) if sized else 0)  # type: ignore[arg-type]
         member.expect(self._to_come)
 
-    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
-        future = self._pool.submit_packed(function, name, args, kwargs)
+    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
+        future = self._pool.submit_packed(function, args, kwargs)
         self._to_come.left = max(0, self._to_come.left - 1)
         self._member.has_units(1)
         return future

@@ -5,6 +5,6 @@ be used alone; a broker that divides a machine calls `set_width` and hears what 
 """
 
 from malleable.live.pool.executor import Pool
-from malleable.live.pool.units import BrokenUnitError
+from malleable.live.pool.units import BrokenPoolError, BrokenUnitError
 
-__all__ = ["BrokenUnitError", "Pool"]
+__all__ = ["BrokenPoolError", "BrokenUnitError", "Pool"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, to_install
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 try:
     import cloudpickle
@@ -18,3 +21,9 @@ except ImportError:
 def dumps_by_value(what: Any) -> bytes:
     """Bytes that plain `pickle.loads` reads, where cloudpickle is installed."""
     return bytes(cloudpickle.dumps(what, pickle.HIGHEST_PROTOCOL))
+
+
+def pickler_by_value(file: Any, in_stream: Callable[[pickle.PickleBuffer], bool]) -> pickle.Pickler:
+    """A pickler that asks of each array whether its content is to be part of the pickle."""
+    made: pickle.Pickler = cloudpickle.Pickler(file, pickle.HIGHEST_PROTOCOL, in_stream)
+    return made

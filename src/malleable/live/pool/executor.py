@@ -7,10 +7,14 @@ import itertools
 import os
 import weakref
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from malleable.errors import ExecutionError
+from malleable.catalog.spec import whole_number
+from malleable.errors import ExecutionError, ParameterError
 from malleable.execution.worker_processes import available
+from malleable.live.pool.by_value import dumps_by_value
+from malleable.live.pool.functions import Functions
 from malleable.live.pool.manager import Manager
 from malleable.live.pool.mapping import LazyExecutor
 from malleable.live.pool.reports import Reports
@@ -20,6 +24,7 @@ from malleable.live.widths import checked_width
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from malleable.live.pool.functions import PackedFunction
     from malleable.live.pool.mapping import Submitting
 
 WARM_SECONDS = 10.0
@@ -34,7 +39,8 @@ class Pool(LazyExecutor):
     width 0 no unit starts. `on_progress(done)` tells how many units have ended. Both are called in the pool's
     thread and must return quickly. A unit whose worker dies is run again, three times at most, so it should
     be one that may be run twice. BLAS and OpenMP use `threads` threads in each worker. `on_idle()` tells that
-    no unit has waited or been in hand for `idle_seconds`, and that the pool has ended.
+    no unit has waited or been in hand for `idle_seconds`, and that the pool has ended. Each worker calls
+    `initializer(*initargs)` before its first unit, and ends after `max_tasks_per_child` units.
     """
 
     def __init__(
@@ -47,10 +53,17 @@ class Pool(LazyExecutor):
         on_progress: Callable[[int], None] | None = None,
         on_idle: Callable[[], None] | None = None,
         idle_seconds: float = 0.0,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        max_tasks_per_child: int | None = None,
     ) -> None:
         width = available() if width is None else checked_width(width)
         reports = Reports(width, on_width, on_progress, on_idle, idle_seconds)
-        self._manager = Manager(width, threads, warm_seconds, reports)
+        if max_tasks_per_child is not None:
+            max_tasks_per_child = whole_number("max_tasks_per_child", max_tasks_per_child, 1)
+        self._functions = Functions()
+        first = None if initializer is None else self._packed_initializer(initializer, initargs)
+        self._manager = Manager(width, threads, warm_seconds, reports, first, max_tasks_per_child)
         self._numbers = itertools.count()
         self._owner = os.getpid()
         weakref.finalize(self, self._manager.close).atexit = False
@@ -60,19 +73,28 @@ class Pool(LazyExecutor):
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function called in a worker; what cannot be sent there is an error of the future."""
         try:
-            packed = pack(function, f"the function {name_of(function)}")
+            packed = self.pack(function)
         except ExecutionError as error:
             return self._failed(error)
-        return self.submit_packed(packed, name_of(function), args, kwargs)
+        return self.submit_packed(packed, args, kwargs)
 
-    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+    def pack(self, function: Callable[..., Any]) -> PackedFunction:
+        """Pack a function, for any number of units."""
+        return self._functions.pack(function, name_of(function))
+
+    def _packed_initializer(self, initializer: Callable[..., object], initargs: Any) -> PackedFunction:
+        if not callable(initializer):
+            raise ParameterError(f"initializer must be a function, got {initializer!r:.60}")
+        return self._functions.pack(partial(initializer, *initargs), f"{name_of(initializer)} with initargs")
+
+    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
         """Submit a call of a function that is packed already."""
         self._check_owner()
         try:
-            arguments = pack((args, kwargs), f"an argument of {name}")
+            arguments = pack((args, kwargs), f"an argument of {function.name}", dumps_by_value)
         except ExecutionError as error:
             return self._failed(error)
-        unit = Unit(function, arguments, name, next(self._numbers))
+        unit = Unit(function, arguments, next(self._numbers))
         self._manager.waiting.put(unit)
         self._manager.wake()
         return unit.future
@@ -80,7 +102,7 @@ class Pool(LazyExecutor):
     def _taker(self, _iterables: tuple[Iterable[Any], ...]) -> Submitting:
         return self
 
-    def window(self, function: bytes) -> int:
+    def window(self, function: PackedFunction) -> int:
         """How many units of a function keep the workers busy."""
         return max(self._manager.width, 1) * 2 * (1 + self._manager.waiting.times.batch(function))
 

@@ -7,6 +7,7 @@ tells the pool how each worker ended, and ends with the pool; its workers end wi
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import selectors
@@ -54,7 +55,14 @@ def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
             "does a module start one when it is imported? put that under `if __name__ == '__main__':`",
         )
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    told = {"path": sys.path, "control": theirs.fileno(), "parent": os.getpid(), "threads": threads}
+    told = {
+        "path": sys.path,
+        "control": theirs.fileno(),
+        "parent": os.getpid(),
+        "threads": threads,
+        # With it, units can use the objects of a `multiprocessing.Manager` of this process.
+        "authkey": bytes(multiprocessing.current_process().authkey),
+    }
     try:
         with theirs:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
@@ -86,6 +94,7 @@ def serve(told: dict[str, Any]) -> None:
     """Fork workers on demand until the pool is gone."""
     end_with(told["parent"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
+    multiprocessing.current_process().authkey = told["authkey"]
     control = socket.socket(fileno=told["control"])
     control.set_inheritable(False)
     _Server(control, told["threads"]).run()

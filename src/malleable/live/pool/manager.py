@@ -16,16 +16,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
-from malleable.execution.worker_processes import cause_of_death
-from malleable.live.pool.units import RETRIES, answer
+from malleable.execution.worker_processes import DeathHints, cause_of_death
+from malleable.live.pool.units import RETRIES, BrokenPoolError, answer
 from malleable.live.pool.waiting import WaitingUnits
-from malleable.live.pool.worker import ANSWER, HANDED_BACK, RESULT
+from malleable.live.pool.worker import ANSWER, HANDED_BACK, RESULT, UNREADY
 from malleable.live.pool.workers import Server, Worker
 
 if TYPE_CHECKING:
+    from malleable.live.pool.functions import PackedFunction
     from malleable.live.pool.reports import Reports
+    from malleable.live.pool.units import Unit
 
 NO_STATUS = "the process that starts the workers was ended", "was it killed from outside? run it again"
+HINTS = DeathHints(
+    exited="does the unit call `os._exit`?",
+    killed="did the system run out of memory? run fewer units at a time with `max_workers=`",
+    crashed="compiled code crashed; call the function without an Executor to see where",
+)
 LOGGER = logging.getLogger(__name__)
 
 
@@ -38,6 +45,8 @@ class Manager:
         threads: int,
         warm_seconds: float,
         reports: Reports,
+        initializer: PackedFunction | None = None,
+        max_units: int | None = None,
     ) -> None:
         self.waiting = WaitingUnits()
         self.width = self.width_in_use = width
@@ -47,6 +56,7 @@ class Manager:
         self._asked = self._cancel_waiting = False
         self._warm_seconds, self._narrowed = warm_seconds, 0.0
         self._reports = reports
+        self._initializer, self._max_units = initializer, max_units
         self._server = Server(threads)
         self._idle: list[Worker] = []
         self._busy: set[Worker] = set()
@@ -109,7 +119,7 @@ class Manager:
                 self._report()
             self._take_back_all()
             self.waiting.cancel()
-        except Exception as error:
+        except BaseException as error:  # a callback may raise SystemExit, and no unit may wait for ever
             LOGGER.exception("the thread of a pool failed")
             self.close()
             self._take_back_all()
@@ -145,7 +155,7 @@ class Manager:
             source.channel.flush()
             if source.channel.closed:
                 self._give_up(source)
-            else:
+            elif source.events:
                 self._listen(source)
 
     def _listen(self, worker: Worker) -> None:
@@ -169,18 +179,40 @@ class Manager:
     def _hear(self, worker: Worker, messages: list[bytes]) -> None:
         """Take the answers of a worker."""
         for message in messages:
-            kind, seconds = ANSWER.unpack_from(message)
+            kind, pid, number, seconds = ANSWER.unpack_from(message)
+            if kind == UNREADY:
+                self._break(memoryview(message)[ANSWER.size :])
+                return
+            if not worker.awaits(pid, number):
+                LOGGER.error("process %s answered unit %s for worker %s, which is ended", pid, number, worker.pid)
+                self._give_up(worker)
+                return
             if kind == HANDED_BACK:
                 self._take_back(worker)
             else:
                 unit = worker.batch.popleft()
+                worker.answered += 1
                 self.waiting.times.note(unit, seconds)
                 self.done += 1
                 answer(unit, memoryview(message)[ANSWER.size :], good=kind == RESULT)
         if not worker.batch and worker in self._busy:
             self._busy.remove(worker)
+            if self._max_units is not None and worker.answered >= self._max_units:
+                self._close(worker)  # which ends it
+                return
             worker.idle_since = time.monotonic()
             self._idle.append(worker)
+
+    def _break(self, packed: memoryview) -> None:
+        """End, as no worker can carry out a unit: the initializer has raised an error."""
+        raised, cause = pickle.loads(packed)  # noqa: S301 - from our worker, which has read it, too
+        problem = f"the initializer raised {type(raised).__name__}: {raised!s:.200}"
+        error = BrokenPoolError(problem, "mend the initializer; the traceback is the cause of this error")
+        error.__cause__ = cause
+        self.waiting.error = error
+        self.close()
+        self._take_back_all()
+        self.done += self.waiting.fail(error)
 
     def _take_back(self, worker: Worker) -> None:
         self.waiting.put_back(worker.batch)
@@ -208,7 +240,7 @@ class Manager:
                 worker.batch.popleft()
                 self.done += 1
                 unit.future.set_exception(
-                    unit.broken(*(NO_STATUS if status is None else cause_of_death(status)))
+                    unit.broken(*(NO_STATUS if status is None else cause_of_death(status, HINTS)))
                 )
         self._take_back(worker)
         self._busy.discard(worker)
@@ -234,7 +266,7 @@ class Manager:
 
     def _dispatch(self) -> None:
         """Give units to as many workers as the width allows."""
-        while len(self._busy) < self.width and (batch := self.waiting.batch(self.width)):
+        while len(self._busy) < self.width and (batch := self._batch()):
             try:
                 worker = self._idle.pop() if self._idle else self._start()
             except ExecutionError as error:
@@ -243,8 +275,16 @@ class Manager:
                 return
             worker.batch.extend(batch)
             self._busy.add(worker)
-            worker.channel.send(pickle.dumps([(unit.function, unit.arguments) for unit in batch]))
+            worker.send(batch[0].function, [(unit.number, unit.arguments) for unit in batch])
             self._listen(worker)
+
+    def _batch(self) -> list[Unit]:
+        """Units for the next worker: no more than it may still carry out."""
+        if self._max_units is None:
+            return self.waiting.batch(self.width)
+        return self.waiting.batch(
+            self.width, self._max_units - (self._idle[-1].answered if self._idle else 0)
+        )
 
     def _start(self) -> Worker:
         running = self._server.control is not None
@@ -253,6 +293,8 @@ class Manager:
             self._selector.register(self._server.control, selectors.EVENT_READ, self._server)
         self._selector.register(worker.channel.socket, selectors.EVENT_READ, worker)
         worker.events = selectors.EVENT_READ
+        if self._initializer is not None:
+            worker.send(self._initializer, None)
         return worker
 
     def _retire(self) -> None:

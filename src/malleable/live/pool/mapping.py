@@ -8,21 +8,25 @@ from concurrent.futures import Executor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from malleable.errors import ParameterError
-from malleable.live.pool.units import name_of, pack
+from malleable.catalog.spec import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
+    from malleable.live.pool.functions import PackedFunction
+
 
 class Submitting(Protocol):
     """Something that takes units: a pool, or what stands before one."""
 
-    def submit_packed(self, function: bytes, name: str, args: Any, kwargs: Any) -> Future[Any]:
+    def pack(self, function: Callable[..., Any]) -> PackedFunction:
+        """Pack a function, for any number of units."""
+
+    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
         """Submit a call of a function that is packed already."""
 
-    def window(self, function: bytes) -> int:
+    def window(self, function: PackedFunction) -> int:
         """How many units of a function keep the workers busy."""
 
 
@@ -34,14 +38,15 @@ class LazyExecutor(Executor):
         fn: Callable[..., Any],
         *iterables: Iterable[Any],
         timeout: float | None = None,
-        chunksize: int = 1,  # noqa: ARG002 - small units share messages by themselves
+        chunksize: int = 1,
         buffersize: int | None = None,
     ) -> Iterator[Any]:
         """Outcomes in the order of the input, which is read as outcomes are taken.
 
         At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
-        busy.
+        busy. `chunksize` changes nothing: small units share messages by themselves.
         """
+        whole_number("chunksize", chunksize, 1)
         return ordered_map(self._taker(iterables), fn, iterables, timeout, buffersize)
 
     def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
@@ -57,24 +62,27 @@ def ordered_map(
     buffersize: int | None,
 ) -> Iterator[Any]:
     """Submit a window of units now, and the others as outcomes are taken."""
-    if buffersize is not None and buffersize < 1:
-        raise ParameterError(f"buffersize must be at least 1, got {buffersize!r}", "leave it out")
+    if buffersize is not None:
+        buffersize = whole_number("buffersize", buffersize, 1)
     end = None if timeout is None else time.monotonic() + timeout
-    packed, name = pack(function, f"the function {name_of(function)}"), name_of(function)
+    packed = pool.pack(function)
     rows = zip(*iterables, strict=False)
     futures: deque[Future[Any]] = deque()
 
     def fill() -> None:
         room = (buffersize or pool.window(packed)) - len(futures)
-        futures.extend(pool.submit_packed(packed, name, row, {}) for row in islice(rows, max(0, room)))
+        futures.extend(pool.submit_packed(packed, row, {}) for row in islice(rows, max(0, room)))
+
+    def take() -> Any:
+        outcome = futures[0].result(None if end is None else end - time.monotonic())
+        futures.popleft()
+        fill()
+        return outcome
 
     def outcomes() -> Iterator[Any]:
         try:
             while futures:
-                outcome = futures[0].result(None if end is None else end - time.monotonic())
-                futures.popleft()
-                fill()
-                yield outcome
+                yield take()  # without a name, which would keep it alive until the next one
         finally:
             for future in futures:
                 future.cancel()

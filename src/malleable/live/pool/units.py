@@ -2,7 +2,8 @@
 
 A unit is a call of a function, packed where it is submitted. Functions and classes of `__main__`, lambdas and
 closures are packed by value (cloudpickle), so a script needs no `if __name__ == "__main__"`, and a notebook
-works. Workers keep plain functions that they have unpacked; anything else is unpacked afresh for each unit.
+works (`functions`). Workers keep plain functions that they have unpacked; anything else is unpacked afresh
+for each unit.
 
 Small units share a message. A message holds so many that, by the time their function took lately, they take
 `BATCH_SECONDS`; a worker whose units take longer than expected hands the rest back after `LIMIT_SECONDS`.
@@ -11,17 +12,20 @@ So a change of width is in force within one unit and that limit, whatever was ex
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections import OrderedDict
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from malleable.errors import ExecutionError
-from malleable.live.pool.by_value import dumps_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from malleable.live.pool.functions import PackedFunction
 
 BATCH_SECONDS = 0.010
 LIMIT_SECONDS = 0.020
@@ -32,19 +36,24 @@ RETRIES = 3
 """How often a unit is run again whose worker died."""
 REMEMBERED = 256
 """Functions whose times are remembered."""
+LOGGER = logging.getLogger(__name__)
+Packed = TypeVar("Packed")
 
 
-class BrokenUnitError(ExecutionError):
-    """A unit whose worker died each time that it was run."""
+class BrokenPoolError(ExecutionError, BrokenProcessPool):
+    """A pool without workers: each one fails before its first unit. It is a `BrokenProcessPool`, too."""
+
+
+class BrokenUnitError(ExecutionError, BrokenProcessPool):
+    """A unit whose worker died each time that it was run. It is a `BrokenProcessPool`, too."""
 
 
 @dataclass(eq=False, slots=True)
 class Unit:
     """One call: what a worker is sent, and the future that its caller holds."""
 
-    function: bytes
+    function: PackedFunction
     arguments: bytes
-    name: str
     number: int
     future: Future[Any] = field(default_factory=Future)
     deaths: int = 0
@@ -56,12 +65,12 @@ class Unit:
         return self.started
 
     def broken(self, cause: str, hint: str) -> BrokenUnitError:
-        problem = f"unit {self.number} ({self.name}) was run {self.deaths} times: {cause} each time"
+        problem = f"unit {self.number} ({self.function.name}) was run {self.deaths} times: {cause} each time"
         return BrokenUnitError(problem, hint)
 
 
-def pack(what: Any, role: str, dumps: Callable[[Any], bytes] = dumps_by_value) -> bytes:
-    """Bytes for a worker; one clear error for what cannot be sent."""
+def pack(what: Any, role: str, dumps: Callable[[Any], Packed]) -> Packed:
+    """What is sent to a worker; one clear error for what cannot be sent."""
     try:
         return dumps(what)
     except Exception as error:
@@ -81,14 +90,15 @@ class UnitTimes:
         self._seconds: OrderedDict[bytes, float] = OrderedDict()
 
     def note(self, unit: Unit, seconds: float) -> None:
-        before = self._seconds.pop(unit.function, seconds)
-        self._seconds[unit.function] = max(seconds, 0.8 * before + 0.2 * seconds)
+        key = unit.function.key
+        before = self._seconds.pop(key, seconds)
+        self._seconds[key] = max(seconds, 0.8 * before + 0.2 * seconds)
         if len(self._seconds) > REMEMBERED:
             self._seconds.popitem(last=False)
 
-    def batch(self, function: bytes) -> int:
+    def batch(self, function: PackedFunction) -> int:
         """How many units of a function make a message; one if they are long, or unknown."""
-        seconds = self._seconds.get(function, SMALL_SECONDS)
+        seconds = self._seconds.get(function.key, SMALL_SECONDS)
         if seconds >= SMALL_SECONDS:
             return 1
         return max(1, min(LARGEST_BATCH, int(BATCH_SECONDS / max(seconds, 1e-6))))
@@ -98,12 +108,14 @@ def answer(unit: Unit, packed: memoryview, *, good: bool) -> None:
     """Hand the outcome of a unit to its future: a result, or an error with its traceback as the cause."""
     try:
         outcome = pickle.loads(packed)  # noqa: S301 - from our worker
-    except Exception as error:  # noqa: BLE001 - whatever a foreign class does when it is unpickled
-        problem = f"the result of {unit.name} cannot be read: {error!s:.200}"
-        unit.future.set_exception(ExecutionError(problem, "return plain data: numbers, lists, arrays"))
-        return
-    if good:
-        unit.future.set_result(outcome)
-    else:
-        raised, raised.__cause__ = outcome
-        unit.future.set_exception(raised)
+    except BaseException as error:  # noqa: BLE001 - a foreign class may even raise SystemExit here
+        problem = f"the result of {unit.function.name} cannot be read: {error!s:.200}"
+        good, outcome = False, (ExecutionError(problem, "return plain data: numbers, lists, arrays"), None)
+    try:
+        if good:
+            unit.future.set_result(outcome)
+        else:
+            raised, raised.__cause__ = outcome
+            unit.future.set_exception(raised)
+    except BaseException:  # a callback may raise SystemExit, which must not end the thread of the pool
+        LOGGER.exception("a callback of unit %s (%s) raised an error", unit.number, unit.function.name)

@@ -23,6 +23,8 @@ class WaitingUnits:
     def __init__(self) -> None:
         self.times = UnitTimes()
         self.closed = False
+        self.error: ExecutionError | None = None
+        """Why no unit can be carried out any more."""
         self._units: deque[Unit] = deque()
         self._lock = threading.Lock()
 
@@ -32,6 +34,8 @@ class WaitingUnits:
     def put(self, unit: Unit) -> None:
         """Queue a unit, from any thread, unless no more are taken."""
         with self._lock:  # or the pool could end between the look and the append
+            if self.error is not None:
+                raise self.error
             if self.closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             self._units.append(unit)
@@ -45,12 +49,12 @@ class WaitingUnits:
         with self._lock:
             self.closed = True
 
-    def batch(self, width: int) -> list[Unit]:
+    def batch(self, width: int, limit: float = math.inf) -> list[Unit]:
         """The next units that travel together: those of one function, and no more than a fair share."""
         batch: list[Unit] = []
-        most = math.ceil(len(self._units) / width)
+        most = min(math.ceil(len(self._units) / width), limit)
         while self._units and len(batch) < most:
-            if batch and self._units[0].function != batch[0].function:
+            if batch and self._units[0].function is not batch[0].function:
                 break
             unit = self._units.popleft()
             if unit.start():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import subprocess
 import time
@@ -14,6 +15,7 @@ from malleable.errors import ExecutionError
 from malleable.live.affinity import bind_family
 from malleable.live.pool import fork_server
 from malleable.live.pool.channel import Channel
+from malleable.live.pool.functions import PackedFunction, Recent
 from malleable.live.pool.units import Unit
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ ENDING_SECONDS = 2.0
 
 @dataclass(eq=False)
 class Worker:
-    """A worker process, the units that it has not answered (the one in hand first), and what is awaited."""
+    """A worker process, the units that it has not answered (the one in hand first), and what is awaited.
+
+    The fork server tells its `pid` soon after the start; it is 0 before.
+    """
 
     number: int
     channel: Channel
@@ -33,6 +38,24 @@ class Worker:
     batch: deque[Unit] = field(default_factory=deque)
     idle_since: float = 0.0
     events: int = 0
+    answered: int = 0
+    functions: Recent[bool] = field(default_factory=Recent)
+    """Those that it has been sent, and keeps."""
+
+    def send(self, function: PackedFunction, units: list[tuple[int, bytes]] | None) -> None:
+        """Send numbers and arguments of units, with their function unless the worker has it.
+
+        None stands for no unit: the function is to be called once, before the first one.
+        """
+        content = None
+        if not self.functions.get(function.key):
+            content = function.content
+            self.functions.put(function.key, True, large=content.large)
+        self.channel.send(pickle.dumps((function.key, content, units)))
+
+    def awaits(self, pid: int, number: int) -> bool:
+        """Whether an answer is that of this process, and to the unit that is in hand."""
+        return self.pid in (0, pid) and bool(self.batch) and self.batch[0].number == number
 
 
 class Server:
