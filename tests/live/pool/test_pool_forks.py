@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,8 +64,7 @@ def gone(folder):
 
 def alive(pid):
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 
@@ -94,7 +94,10 @@ def test_random_forks(tmp_path, seed):
             if rng.random() < 0.5:
                 found = list(pool.map(forking, *rows))
             else:
-                found = [future.result() for future in [pool.submit(forking, *row) for row in zip(*rows)]]
+                found = [
+                    future.result()
+                    for future in [pool.submit(forking, *row) for row in zip(*rows, strict=True)]
+                ]
             assert found == [expected(number, way) for number, way in enumerate(ways)]
     wait_until(lambda: gone(tmp_path), "the end of all processes")
 
@@ -113,7 +116,7 @@ def speak_falsely(number, pid):
 
 @pytest.mark.parametrize(("number", "pid"), [(7, 0), (0, 1)], ids=["of another unit", "of another process"])
 def test_an_answer_that_is_not_awaited(number, pid, caplog):
-    """It is nobody's result: the worker is ended, and its unit is run elsewhere, as if it had died."""
+    """It is no unit's result: the worker is ended, and its unit is run elsewhere, as if it had died."""
     with Pool(1) as pool:
         with pytest.raises(BrokenUnitError, match="unit 0"):
             pool.submit(speak_falsely, number, pid).result()

@@ -23,8 +23,7 @@ from malleable.execution.worker_processes import available
 from malleable.live.clients.executor import Executor
 from malleable.live.clients.shared_arrays import SharedArrays, call_packed
 from malleable.live.listeners import tell
-from malleable.live.pool.by_value import dumps_by_value
-from malleable.live.pool.units import pack
+from malleable.live.pool.by_value import dumps_by_value, pack
 
 try:
     from joblib.parallel import (

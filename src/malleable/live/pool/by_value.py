@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from malleable.errors import ExecutionError, to_install
 
@@ -16,6 +16,7 @@ except ImportError:
     raise ExecutionError(
         "worker pools need cloudpickle, which is not installed", to_install("live")
     ) from None
+Packed = TypeVar("Packed")
 
 
 def dumps_by_value(what: Any) -> bytes:
@@ -27,3 +28,17 @@ def pickler_by_value(file: Any, in_stream: Callable[[pickle.PickleBuffer], bool]
     """A pickler that asks of each array whether its content is to be part of the pickle."""
     made: pickle.Pickler = cloudpickle.Pickler(file, pickle.HIGHEST_PROTOCOL, in_stream)
     return made
+
+
+def pack(what: Any, role: str, dumps: Callable[[Any], Packed]) -> Packed:
+    """What is sent to a worker; one clear error for what cannot be sent."""
+    try:
+        return dumps(what)
+    except Exception as error:
+        hint = "locks, open files, generators and connections cannot; open them in the unit"
+        raise ExecutionError(f"{role} cannot be sent to a worker: {error!s:.200}", hint) from error
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """How to call a function in a message."""
+    return str(getattr(function, "__qualname__", None) or repr(function)[:80])

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from malleable.catalog.spec import whole_number
 from malleable.errors import ExecutionError, ParameterError
 from malleable.execution.worker_processes import available
-from malleable.live.pool.by_value import dumps_by_value
+from malleable.live.pool.by_value import dumps_by_value, name_of, pack
 from malleable.live.pool.functions import Functions
 from malleable.live.pool.manager import Manager
 from malleable.live.pool.mapping import LazyExecutor
 from malleable.live.pool.reports import Reports
-from malleable.live.pool.units import Unit, name_of, pack
+from malleable.live.pool.units import Unit
 from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:

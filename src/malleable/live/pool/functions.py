@@ -19,8 +19,7 @@ from hashlib import blake2b
 from mmap import ACCESS_COPY, mmap
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from malleable.live.pool.by_value import pickler_by_value
-from malleable.live.pool.units import name_of, pack
+from malleable.live.pool.by_value import pack, pickler_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

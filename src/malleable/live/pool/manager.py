@@ -184,7 +184,9 @@ class Manager:
                 self._break(memoryview(message)[ANSWER.size :])
                 return
             if not worker.awaits(pid, number):
-                LOGGER.error("process %s answered unit %s for worker %s, which is ended", pid, number, worker.pid)
+                LOGGER.error(
+                    "process %s answered unit %s for worker %s, which is ended", pid, number, worker.pid
+                )
                 self._give_up(worker)
                 return
             if kind == HANDED_BACK:

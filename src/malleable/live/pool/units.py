@@ -18,14 +18,10 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from malleable.errors import ExecutionError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from malleable.live.pool.functions import PackedFunction
+from malleable.live.pool.functions import PackedFunction
 
 BATCH_SECONDS = 0.010
 LIMIT_SECONDS = 0.020
@@ -37,7 +33,6 @@ RETRIES = 3
 REMEMBERED = 256
 """Functions whose times are remembered."""
 LOGGER = logging.getLogger(__name__)
-Packed = TypeVar("Packed")
 
 
 class BrokenPoolError(ExecutionError, BrokenProcessPool):
@@ -67,20 +62,6 @@ class Unit:
     def broken(self, cause: str, hint: str) -> BrokenUnitError:
         problem = f"unit {self.number} ({self.function.name}) was run {self.deaths} times: {cause} each time"
         return BrokenUnitError(problem, hint)
-
-
-def pack(what: Any, role: str, dumps: Callable[[Any], Packed]) -> Packed:
-    """What is sent to a worker; one clear error for what cannot be sent."""
-    try:
-        return dumps(what)
-    except Exception as error:
-        hint = "locks, open files, generators and connections cannot; open them in the unit"
-        raise ExecutionError(f"{role} cannot be sent to a worker: {error!s:.200}", hint) from error
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """How to call a function in a message."""
-    return str(getattr(function, "__qualname__", None) or repr(function)[:80])
 
 
 class UnitTimes:
