@@ -9,7 +9,7 @@ import pytest
 
 from malleable.live.backends.virtual import VirtualMachine
 from malleable.live.cost_so_far import CostSoFar
-from malleable.live.events import Confirmed, CoresChanged, Finished, Registered, WeightChanged
+from malleable.live.events import Confirmed, CoresChanged, Finished, Registered, WeightChanged, Withdrawn
 from malleable.live.scheduler import Scheduler
 from malleable.model import Workload, paper_workload
 from malleable.sources import Chunk, Drawn
@@ -42,6 +42,21 @@ def test_nothing_is_known_at_first():
     assert cost.document(cost.account(3.0)) == {"so_far": None, "bound": None, "rate": 0.0, "jobs": 0}
     handle(Registered("a", "class-1"), 3.0)
     assert cost.document(cost.account(5.0))["bound"] is None
+
+
+def test_a_job_without_work_is_no_job():
+    """What withdraws counts neither among the jobs that came nor among those that ended."""
+    scheduler, cost, handle = watched()
+    handle(Registered("idle", "class-1"), 0.0)
+    handle(Confirmed("idle", 4, 1), 0.0)
+    handle(Withdrawn("idle"), 1.0)
+    alone = cost.document(cost.account(1.0))
+    assert (alone["jobs"], alone["so_far"], alone["bound"]) == (0, None, None)
+    assert not any(scheduler.ended.values())
+    handle(Registered("a", "class-1"), 1.0)
+    handle(Finished("a"), 3.0)
+    assert cost.document(cost.account(3.0))["jobs"] == 1
+    assert scheduler.ended["finished"] == 1
 
 
 def test_what_is_refused_does_not_count():

@@ -59,6 +59,16 @@ def command(
             help="Outputs of ended programs to keep: so many, of so many days, whichever is more, or all.",
         ),
     ] = "1000,30d",
+    log_file: Annotated[
+        str | None,
+        typer.Option("--log-file", metavar="FILE", help="Where the log goes; to standard error otherwise."),
+    ] = None,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level", metavar="L", help="The least that is logged: debug, info, warning, error."
+        ),
+    ] = "info",
     no_bind: Annotated[
         bool,
         typer.Option("--no-bind", help="Bind jobs to no CPUs; N may be larger than there are."),
@@ -82,6 +92,8 @@ def command(
         paused_at_most=None if paused_at_most is None else whole(paused_at_most, "paused-at-most", "8"),
         grace=number(grace, "grace"),
         keep=Keep.parse(keep),
+        log_file=log_file,
+        log_level=log_level,
     )
     serve(settings, _say_where)
 

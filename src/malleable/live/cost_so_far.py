@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.arrivals.poisson import Poisson
 from malleable.errors import MalleableError
-from malleable.live.events import ClassChanged, Ended, Registered, WeightChanged
+from malleable.live.events import ClassChanged, Ended, Registered, WeightChanged, Withdrawn
 from malleable.live.job_table import CLASS, WEIGHT
 from malleable.model import Workload
 from malleable.theory.relaxed import whole_core_bound
@@ -149,7 +149,7 @@ class CostSoFar:
         jobs = account.arrivals
         return {
             "so_far": account.area / jobs if jobs else None,
-            "bound": None if self._least is None else self._least / jobs,
+            "bound": self._least / jobs if jobs and self._least is not None else None,
             "rate": account.area / account.now if account.now > 0.0 else None,
             "jobs": jobs,
         }
@@ -169,7 +169,7 @@ class CostSoFar:
 
     def _note(self, event: Event) -> None:
         """Account for an event that was accepted."""
-        self.arrivals += isinstance(event, Registered)
+        self.arrivals += isinstance(event, Registered) - isinstance(event, Withdrawn)
         if isinstance(event, Registered | Ended | WeightChanged | ClassChanged):
             table = self._scheduler.table
             self._weight = float(table[WEIGHT][table.rows()].sum())

@@ -140,6 +140,13 @@ class Cancelled(Ended):
 
 
 @dataclass(frozen=True)
+class Withdrawn(Ended):
+    """A job has left without having had any work, as an idle Executor does: it counts as no job at all."""
+
+    kind: ClassVar[str] = "withdrawn"
+
+
+@dataclass(frozen=True)
 class Lost(Ended):
     """A job's client is gone, and its cores with it."""
 
@@ -200,7 +207,7 @@ class Tick(Event):
 KINDS: dict[str, type[Event]] = {
     made.kind: made
     for made in (
-        *(Registered, Expected, Progressed, Confirmed, Finished, Failed, Cancelled, Lost),
+        *(Registered, Expected, Progressed, Confirmed, Finished, Failed, Cancelled, Withdrawn, Lost),
         *(WeightChanged, ClassChanged, CoresChanged, PolicyChanged, Tick),
     )
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from malleable.live.broker import Order
 
-Outcome = Literal["finished", "failed", "cancelled"]
+Outcome = Literal["finished", "failed", "cancelled", "withdrawn"]
 EMBEDDED = "embedded"
 VARIABLE = "MALLEABLE_BROKER"
 CORES_VARIABLE = "MALLEABLE_EMBEDDED_CORES"

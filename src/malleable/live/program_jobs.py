@@ -14,6 +14,7 @@ What a user has to know of a program is in the store; what is true of it stands 
 from __future__ import annotations
 
 import hmac
+import shlex
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 from malleable.live.events import Cancelled, Confirmed, Ended, Progressed, Tick
 from malleable.live.job_folder import HeldCores, JobFolder, Result
 from malleable.live.listeners import tell
+from malleable.live.operator_log import LOGGER, entry
 from malleable.live.orders import Order, RefusedError
 from malleable.live.program_processes import ProgramProcesses
 from malleable.live.program_run import ProgramRun
@@ -87,6 +89,8 @@ class ProgramJobs:
             self._forget(run)
             self._store.remove(run.job)
             raise
+        known = {"class": request.job_class, "folder": request.folder, "command": shlex.join(request.command)}
+        LOGGER.info(entry("submitted", job=run.job, **known))
         return run.job
 
     def cancel(self, job: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from malleable.live.events import KINDS, Confirmed
 from malleable.live.job_folder import ProcessName, Result
 from malleable.live.loop_thread import LoopThread
+from malleable.live.operator_log import entry
 from malleable.live.orders import RefusedError
 from malleable.live.state.schema import StoreError
 from malleable.live.supervisor import NOT_NEEDED
@@ -149,6 +150,7 @@ class ProgramProcesses:
     def _note_running(self, run: ProgramRun) -> None:
         known = run.stored.pid, run.stored.start_time, run.stored.boot
         if run.supervisor is not None and not run.gone and known != run.supervisor:
+            LOGGER.info(entry("started", job=run.job, supervisor=run.supervisor.pid))
             with suppress(StoreError):  # the folder says it too
                 self._store.mark_started(run.job, *run.supervisor)
 
@@ -179,4 +181,11 @@ class ProgramProcesses:
             self.loop.later(RETRY_SECONDS, self.end, run, result)
             return
         run.gone = True
+        LOGGER.info(entry(result.outcome, job=run.job, exit_code=result.exit_code, **_seconds(result)))
         self._on_gone(run)
+
+
+def _seconds(result: Result) -> dict[str, object]:
+    """How long a program was there once started, and why it ended, as far as that is known."""
+    ran = None if result.started is None or result.ended is None else result.ended - result.started
+    return {"seconds": ran, "reason": result.reason or None}

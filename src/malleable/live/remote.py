@@ -22,7 +22,7 @@ from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from websockets.asyncio.client import unix_connect
 from websockets.exceptions import WebSocketException
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from websockets.asyncio.client import ClientConnection
 
-    from malleable.live.membership import JobRequest, Membership
+    from malleable.live.membership import JobRequest, Membership, Outcome
 
 LOGGER = logging.getLogger(__name__)
 ADDRESS = "ws://localhost/v1/session"
@@ -132,7 +132,7 @@ class RemoteMembership:
             self._report_due = True
             self._hand(self._plan_report)
 
-    def end(self, outcome: Literal["finished", "failed", "cancelled"]) -> None:
+    def end(self, outcome: Outcome) -> None:
         """The job is over; once is enough."""
         if self._outcome:
             return

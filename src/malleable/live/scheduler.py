@@ -204,10 +204,11 @@ class Scheduler:
         self._check_job(event.job)
         self.jobs.remove(event.job)
         self.ledger.close(event.job)
-        self.ended[event.kind] += 1
+        if event.kind in self.ended:
+            self.ended[event.kind] += 1
         return self._decide_unless_in_rounds()
 
-    _finished = _failed = _cancelled = _lost = _ended
+    _finished = _failed = _cancelled = _withdrawn = _lost = _ended
 
     def _weight_changed(self, event: E.WeightChanged) -> list[Action]:
         self._check_job(event.job)

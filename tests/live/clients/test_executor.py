@@ -18,6 +18,7 @@ from malleable.errors import ExecutionError, ParameterError
 from malleable.live import Executor, embedded
 from malleable.live.broker import RefusedError
 from malleable.live.events import CoresChanged
+from malleable.live.status import status
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
 from support.living import fork_servers, wait_until
@@ -168,7 +169,7 @@ def test_idle_executors_leave(broker):
         (again,) = jobs_of(broker)
         assert again != job
         wait_until(lambda: not jobs_of(broker), "the second leave")
-    assert broker.state()["ended"]["finished"] == 2
+    assert broker.state()["ended"]["finished"] == 1
 
 
 def test_a_grant_is_in_force_when_units_end(broker, tmp_path):
@@ -348,3 +349,13 @@ def test_the_same_order_again_is_answered(broker, tmp_path):
         wait_until(settled, "answers")
         (tmp_path / "go").touch()
         assert [future.result() for future in futures] == [0, 1]
+
+
+def test_an_executor_that_waits_for_its_first_unit_is_one_job(broker):
+    """An Executor that left because it had no unit yet, and came back with one, counts as one job."""
+    for _ in range(3):
+        with Executor() as executor:
+            wait_until(lambda: not jobs_of(broker), "leaving of the idle Executor")
+            assert executor.submit(units.square, 3).result() == 9
+    wait_until(lambda: not jobs_of(broker), "end of the last Executor")
+    assert status(broker)["ended"]["finished"] == status(broker)["cost"]["jobs"] == 3

@@ -2,7 +2,8 @@
 
 A job without work must not be counted: it would be granted cores that others could use. So a pool that has
 been idle for `IDLE_SECONDS` leaves the broker, as a job that has finished, and joins as another one at the
-next unit. The time is there because a caller that takes a result and submits the next unit is not idle.
+next unit. The time is there because a caller that takes a result and submits the next unit is not idle. One
+that had no unit yet withdraws: it has brought no job.
 """
 
 from __future__ import annotations
@@ -124,6 +125,8 @@ class PoolMember:
                 return
             stay.leave()
             self._stay, outcome = None, self._outcome
+            if outcome == "finished" and not self._submitted:
+                outcome = "withdrawn"
             self._submitted, self._outcome = 0, "finished"
         stay.end(outcome)
 

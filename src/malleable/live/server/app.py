@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from malleable import __version__
 from malleable.errors import MalleableError
+from malleable.live.operator_log import LOGGER, entry
 from malleable.live.orders import RefusedError
 from malleable.live.page import FILES
 from malleable.live.server import documents as D  # noqa: N812 - D.Submission reads like what it is
@@ -205,8 +206,10 @@ def _problem(status: int, error: str, hint: str = "") -> JSONResponse:
 
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(MalleableError)
-    def ours(_request: Request, error: MalleableError) -> JSONResponse:
+    def ours(request: Request, error: MalleableError) -> JSONResponse:
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 422)
+        if status >= 500:
+            LOGGER.error(entry("refused", status=status, request=request.url.path, error=error.sentence))
         return _problem(status, error.sentence, error.hint)
 
     @app.exception_handler(RequestValidationError)

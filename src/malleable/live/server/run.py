@@ -15,6 +15,7 @@ from malleable.catalog.spec import whole_number
 from malleable.errors import ParameterError
 from malleable.live.broker import Broker
 from malleable.live.cpus import CpuSets
+from malleable.live.operator_log import LOGGER, entry, log_event, logging_to
 from malleable.live.program_jobs import ProgramJobs
 from malleable.live.retention import KEEP, Keep
 from malleable.live.scheduler import Scheduler
@@ -57,6 +58,9 @@ class Settings:
     """Seconds in which the cores of clients of an earlier broker are kept for them."""
     keep: Keep = KEEP
     """How long what ended programs have left is kept."""
+    log_file: str | None = None
+    """Where the log goes; standard error without one."""
+    log_level: str = "info"
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.grace < math.inf:
@@ -80,6 +84,7 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
     """Run a broker; returns when it was told to stop. `on_ready` is called when it listens."""
     home, state = private(runtime_folder()), private(state_folder())
     with ExitStack() as stack:
+        stack.enter_context(logging_to(settings.log_file, settings.log_level))
         stack.enter_context(alone(home))
         if state != home:
             stack.enter_context(alone(state))
@@ -103,7 +108,11 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
         place = Place(home / SOCKET, scheduler.ledger.cores, settings.policy, port, home / "token")
         service = Service(broker, store, programs)
         sessions = Sessions(broker, programs, record, settings.grace)
+        LOGGER.info(
+            entry("serving", cores=place.cores, policy=place.policy, port=port, present=programs.present)
+        )
         asyncio.run(_answer(service, sessions, news, token, listeners, lambda: on_ready(place)))
+        LOGGER.info(entry("stopped", present=programs.present))
 
 
 def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
@@ -128,14 +137,15 @@ def _machine_memory() -> float:
 
 
 class _News:
-    """Told of every event: passes it on to streams, and has machine code made once there are many jobs."""
+    """Told of every event: logs it, tells streams, and has machine code made once there are many jobs."""
 
     def __init__(self) -> None:
         self.listener: Callable[[], None] | None = None
         self.scheduler: Scheduler | None = None
         self._compiling = False
 
-    def __call__(self, _event: Event) -> None:
+    def __call__(self, event: Event) -> None:
+        log_event(event)
         if self.listener is not None:
             self.listener()
         scheduler = self.scheduler

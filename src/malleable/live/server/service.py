@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from malleable.errors import MalleableError
 from malleable.live.events import ClassChanged, CoresChanged, PolicyChanged, WeightChanged
 from malleable.live.history import History
+from malleable.live.operator_log import LOGGER, entry
 from malleable.live.state import ProgramRequest
 from malleable.live.state.store import PRESENT
 from malleable.live.status import status
@@ -115,6 +116,7 @@ class Service:
     def cancel(self, name: str) -> None:
         """Ask a job to end."""
         self.job(name)
+        LOGGER.info(entry("cancelling", job=name))
         if self._stored(name) is not None:
             self.programs.cancel(name)
         else:

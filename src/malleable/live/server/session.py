@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from malleable.live.server.client_record import ClientRecord
 
 LOGGER = logging.getLogger(__name__)
-SAID = {made.kind: made for made in (E.Confirmed, E.Progressed, E.Finished, E.Failed, E.Cancelled)}
+SAID = {
+    made.kind: made for made in (E.Confirmed, E.Progressed, E.Finished, E.Failed, E.Cancelled, E.Withdrawn)
+}
 """The events that a client may tell, each of its own job."""
 SETTLE_SECONDS = 2.0
 """Seconds after a running job was counted again until cores are divided anew: others may be on their way."""
