@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from malleable.cli._live import duration
 from malleable.live.http_client import BrokerClient
 from support.broker_server import serve_process, short_folder
 from support.cli_checks import REFERENCE, assert_one_line
@@ -128,7 +130,12 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     assert {job, "long", "running", "sleep"} <= set(shown.split())
     found = document(broker, "status", job)
     assert (found["class"], found["max_cores"], found["target"]) == ("long", 1, 1)
-    assert "sleep 600" in run(broker, "status", job).out
+    shown = run(broker, "status", job).out
+    assert "sleep 600" in shown
+    for word in ("waited", "elapsed", "CPU time"):
+        assert re.search(rf"{word} +[\d.]+ s", shown), shown
+    assert not {"job_class", "cancel_asked", "in_use", "target", "kind", "None"} & set(shown.split())
+    assert not re.search(r"\d{9}", shown), "a time in seconds since 1970"
     assert document(broker, "set", job, "--weight", "4")["weight"] == 4.0
     assert run(broker, "set", job, "--class", "other").out == f"job {job}: class other, weight 4\n"
     assert run(broker, "cancel", job).out == f"cancelling {job}\n"
@@ -138,6 +145,39 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     assert_one_line(run(broker, "logs", "none"), "none")
     ended = document(broker, "status", "--ended", "50")["jobs"]
     assert (job, "cancelled") in [(each["id"], each["state"]) for each in ended]
+
+
+def test_an_ended_job_is_told_in_a_persons_units(broker):
+    """How it ended with the signal's name, how long it took, how much CPU time it used; finished is 100 %."""
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    job = document(broker, "submit", "--wait", "--", sys.executable, "-c", burn)["id"]
+    shown = run(broker, "status", job).out
+    assert re.search(r"progress +100 %", shown), shown
+    assert float(re.search(r"CPU time +([\d.]+) s", shown)[1]) >= 0.3
+    killed = json.loads(run(broker, "submit", "--wait", "--json", "--", "sh", "-c", "kill -9 $$").out)["id"]
+    assert re.search(r"exit code +-9 \(SIGKILL\)", run(broker, "status", killed).out)
+
+
+def test_a_remaining_time_not_told_is_an_estimate(broker):
+    """What is left of a program is what is usual in its class unless it said its size: it says so."""
+    guessed = document(broker, "submit", "--", "sleep", "600")["id"]
+    declared = document(broker, "submit", "--size", "3600", "--", "sleep", "600")["id"]
+    try:
+        assert "an estimate" in run(broker, "status", guessed).out
+        assert document(broker, "status", guessed)["remaining_estimated"] is True
+        assert "an estimate" not in run(broker, "status", declared).out
+    finally:
+        run(broker, "cancel", guessed)
+        run(broker, "cancel", declared)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0 s"), (59.94, "59.9 s"), (61, "1 min 1 s"), (7325, "2 h 2 min"), (90_000, "1 d 1 h")],
+)
+def test_durations(seconds, text):
+    """A time is shown in its two largest units."""
+    assert duration(seconds) == text
 
 
 def test_every_json_key_is_documented(broker):

@@ -30,6 +30,7 @@ JOB_KEYS = {
         "weight",
         "age",
         "remaining",
+        "remaining_estimated",
     ),
     *("units", "units_done", "cpus", "kind", "command", "speed"),
 }

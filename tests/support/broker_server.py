@@ -68,6 +68,9 @@ class IdlePrograms:
         path = self.folder / f"{job}.{stream}"
         return path if path.is_file() else None
 
+    def cpu_seconds(self, _job):
+        return None
+
     def attach(self, job, ticket, on_order, _on_cancel):
         if self.store.get(job) is None or self.store.get(job).ticket != ticket:
             raise RefusedError("a wrong ticket")

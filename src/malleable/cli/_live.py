@@ -24,6 +24,7 @@ LOOK_SECONDS = 0.1
 """Seconds between two looks for a signal."""
 SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 LONGEST_COMMAND = 40
 """Characters of a command in a table."""
 
@@ -112,6 +113,18 @@ def job_table(status: dict[str, Any], jobs: list[dict[str, Any]]) -> Table:
             show(job["weight"], 3), "" if code is None else str(code), shortened(job.get("command")),
         )  # fmt: skip
     return made
+
+
+def duration(seconds: float) -> str:
+    """A time for people, in its two largest units."""
+    if seconds < 60.0:
+        return f"{max(seconds, 0.0):.1f} s"
+    parts, left = [], round(seconds)
+    for unit, size in UNITS:
+        if left >= size or parts:
+            parts.append(f"{left // size} {unit}")
+        left %= size
+    return " ".join(parts[:2])
 
 
 def machine_line(status: dict[str, Any]) -> str:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+import signal
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from malleable.cli._live import broker, job_table
+from malleable.cli._live import broker, duration, job_table
 from malleable.cli._shared import JsonOption, console, print_json, show, table, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def command(
@@ -36,15 +42,71 @@ def command(
 
 def _print(found: dict[str, Any]) -> None:
     rows = table(f"job {found['id']}", "", "", words=2)
-    for key, value in found.items():
-        if value is not None and key != "id":
-            rows.add_row(key, shlex.join(value) if key == "command" else _shown(value))
+    for name, value in _facts(found, time.time()):
+        if value:
+            rows.add_row(name, value)
     console().print(rows)
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "–"
-    return show(value, 12) if isinstance(value, float) else str(value)
+def _facts(found: dict[str, Any], now: float) -> Iterator[tuple[str, str]]:
+    """What there is to say of a job, in a person's units; empty where it is not known."""
+    yield "state", found["state"]
+    yield "why", found.get("reason") or ""
+    yield "exit code", _exit_code(found.get("exit_code"))
+    yield "command", shlex.join(found.get("command") or ())
+    yield "folder", found.get("folder") or ""
+    yield "class", found["class"]
+    yield "weight", "" if found["weight"] is None else show(found["weight"])
+    yield from _times(found, now)
+    present = "age" in found
+    yield "cores", _cores(found) if present else ""
+    yield "CPUs", ", ".join(map(str, found["cpus"]))
+    yield "progress", _progress(found)
+    yield "left", _left(found) if present else ""
+    yield "most cores", str(found.get("max_cores") or "")
+    yield "memory", f"{found['memory'] / 2**20:,.0f} MiB" if found.get("memory") else ""
+    yield "log", "removed" if found.get("removed") and found.get("started") else ""
+
+
+def _times(found: dict[str, Any], now: float) -> Iterator[tuple[str, str]]:
+    """When a program was submitted, how long it waited, and how long it has run; a client has an age only."""
+    submitted, started, ended = (found.get(key) for key in ("submitted", "started", "ended"))
+    if submitted is None:
+        yield "here for", duration(found["age"])
+        return
+    yield "submitted", datetime.fromtimestamp(submitted).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    yield "waited", duration((started or ended or now) - submitted)
+    yield "elapsed", "" if started is None else duration((ended or now) - started)
+    yield "CPU time", "" if found.get("cpu_seconds") is None else duration(found["cpu_seconds"])
+
+
+def _exit_code(code: int | None) -> str:
+    if code is None:
+        return ""
+    try:
+        return str(code) if code >= 0 else f"{code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return str(code)
+
+
+def _cores(found: dict[str, Any]) -> str:
+    use, target = found["in_use"], found["target"]
+    return f"{use}" if use == target else f"{use}, to be {target}"
+
+
+def _progress(found: dict[str, Any]) -> str:
+    if found["progress"] is None:
+        return ""
+    units = f" ({show(found['units_done'])} of {show(found['units'])})" if found.get("units") else ""
+    return f"{100 * found['progress']:.0f} %{units}"
+
+
+def _left(found: dict[str, Any]) -> str:
+    """Time to its end on the cores that it has."""
+    if found["remaining"] is None:
+        return ""
+    if not found["speed"]:
+        left = f"{duration(found['remaining'])} of work on one core"
+    else:
+        left = duration(found["remaining"] / found["speed"])
+    return f"about {left} (an estimate: usual in its class)" if found["remaining_estimated"] else left

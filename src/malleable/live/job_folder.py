@@ -71,6 +71,7 @@ class Result:
     started: float | None = None
     ended: float | None = None
     reason: str = ""
+    cpu_seconds: float | None = None
 
 
 class ProcessName(NamedTuple):

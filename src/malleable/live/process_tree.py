@@ -36,14 +36,26 @@ def processes() -> list[Process]:
 
 def look_up(pid: int) -> Process | None:
     """One process; None if it is not there, or dead and only waited for."""
+    fields = _fields(pid)
+    if not fields:
+        return None
+    process = Process(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
+    return None if process.state in "ZX" else process
+
+
+def _fields(pid: int) -> list[str]:
+    """What stands in /proc/PID/stat behind the name, which is in brackets and may hold anything."""
     try:
         text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
-    # The name stands in brackets and may hold anything.
-    fields = text.rpartition(")")[2].split()
-    process = Process(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
-    return None if process.state in "ZX" else process
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def cpu_seconds(root: int) -> float:
+    """CPU time of a program and of what it has started, as far as that runs or was waited for."""
+    ticks = sum(int(field) for pid in family(root) for field in _fields(pid)[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def family(root: int) -> set[int]:

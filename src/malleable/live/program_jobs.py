@@ -26,6 +26,7 @@ from malleable.live.job_folder import HeldCores, JobFolder, Result
 from malleable.live.listeners import tell
 from malleable.live.operator_log import LOGGER, entry
 from malleable.live.orders import Order, RefusedError
+from malleable.live.process_tree import cpu_seconds
 from malleable.live.program_processes import ProgramProcesses
 from malleable.live.program_run import ProgramRun
 from malleable.live.retention import KEEP, Keep, Retention
@@ -117,6 +118,14 @@ class ProgramJobs:
         stored = self._store.get(job)
         path = None if stored is None else self._job_folder(stored.job).path / FILES[stream]
         return path if path is not None and path.is_file() else None
+
+    def cpu_seconds(self, job: str) -> float | None:
+        """CPU time that a program has used; None before its start, and when its folder is gone."""
+        folder = self._job_folder(job)
+        result, process = folder.result(), folder.program()
+        if result is not None:
+            return result.cpu_seconds
+        return None if process is None or process.process() is None else cpu_seconds(process.pid)
 
     @property
     def present(self) -> int:

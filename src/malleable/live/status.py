@@ -85,7 +85,7 @@ def _listed(scheduler: Scheduler, most: int | None) -> IntArray:
 def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> list[dict[str, Any]]:
     """The jobs in these rows."""
     table, workload = scheduler.table, scheduler.beliefs.workload
-    remaining, _ = remaining_work(table, rows, now, workload)
+    remaining, size = remaining_work(table, rows, now, workload)
     columns = zip(
         rows.tolist(),
         table[CLASS][rows].astype(int).tolist(),
@@ -95,10 +95,11 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
         table[MOST][rows].tolist(),
         remaining.tolist(),
         (work_done(table, rows, now) / table[SIZE][rows]).tolist(),
+        (size != table[SIZE][rows]).tolist(),
         strict=True,
     )
     out = []
-    for row, index, weight, age, speed, most, left, share in columns:
+    for row, index, weight, age, speed, most, left, share, guessed in columns:
         job = table.ids[row]
         account = scheduler.ledger.accounts[job]
         units, done = scheduler.jobs.units_in_all(job), scheduler.jobs.units_done(job)
@@ -116,6 +117,7 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
                 "weight": weight,
                 "age": age,
                 "remaining": left if isfinite(left) else None,
+                "remaining_estimated": guessed or (units is not None and not done),
                 "speed": speed,
                 "units": units,
                 "units_done": done,

@@ -9,6 +9,7 @@ It imports as little as it can: there is one for every program that runs. SIGTER
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 import threading
@@ -62,7 +63,9 @@ def supervise(folder: JobFolder, connect: Connect) -> int:
         ending = Ending("failed", CANNOT_START)
     if ending is None:
         return NOT_NEEDED
-    _end(folder, seat, ending, Result(*ending, client.started_at, time.time(), reason))
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_seconds = used.ru_utime + used.ru_stime
+    _end(folder, seat, ending, Result(*ending, client.started_at, time.time(), reason, cpu_seconds))
     return 0
 
 

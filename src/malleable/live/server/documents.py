@@ -95,6 +95,10 @@ class JobDocument(BaseModel):
     started: float | None = None
     ended: float | None = None
     exit_code: int | None = Field(default=None, description="Negative for a signal.")
+    cpu_seconds: float | None = Field(default=None, description="CPU time of a program; of one job only.")
+    remaining_estimated: bool | None = Field(
+        default=None, description="Whether `remaining` is what is usual in its class."
+    )
     removed: bool = Field(default=False, description="Whether what it has printed is kept no longer.")
 
 

@@ -91,7 +91,7 @@ class Service:
         live: dict[str, Any] | None = next((job for job in self.status()["jobs"] if job["id"] == name), None)
         stored = self._stored(name)
         if stored is not None:
-            return _document(stored, live)
+            return {**_document(stored, live), "cpu_seconds": self.programs.cpu_seconds(name)}
         if live is None:
             raise UnknownJobError(f"there is no job {name!r:.60}", "`malleable status` names those there are")
         return live
@@ -200,4 +200,6 @@ def _state(stored: StoredJob, live: Mapping[str, Any] | None) -> str:
 
 
 def _share(stored: StoredJob) -> float | None:
+    if stored.state == "finished":
+        return 1.0
     return min(stored.units_done / stored.units, 1.0) if stored.units else None
