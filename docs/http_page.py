@@ -40,7 +40,8 @@ has `cores`, `cpus`, `age` and `units_done` of a job that was counted before. Th
 | broker | `{"kind": "refused", "reason": …}` | what was said last makes no sense, or came too late |
 | job | `{"kind": "confirmed", "job": …, "cores": k, "number": m}` | k cores are in use after order m |
 | job | `{"kind": "progressed", "job": …, "units_done": u, "units": v}` | u units are done, of v |
-| job | `{"kind": "finished", "job": …}`, or `failed`, `cancelled`, `withdrawn` (it had no work, and counts as no job) | the job is over; the broker closes |
+| job | `{"kind": "finished", "job": …}`, or `failed`, `cancelled` | the job is over; the broker closes |
+| job | `{"kind": "withdrawn", "job": …}` | it had no work, and counts as no job; the broker closes |
 
 A connection that ends without an ending is a job that is lost: its cores are free at once. Numbers start anew
 with each connection. `malleable.live.remote` is a client.

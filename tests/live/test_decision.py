@@ -6,22 +6,23 @@ import numpy as np
 
 from malleable.contracts import Policy
 from malleable.live.decision import Machine
-from malleable.live.job_table import CLASS, SIZE, WEIGHT, JobTable
+from malleable.live.job_table import CLASS, MOST, SIZE, WEIGHT, JobTable
 from malleable.model import paper_workload
 
 
-def test_cores_that_are_missing_do_not_change_what_a_policy_expects():
-    """With some cores gone, `wham-discounted` expects what it expects of the whole machine."""
+def test_cores_that_others_hold_do_not_change_what_a_policy_expects():
+    """Beside three jobs that take one core each, `wham-discounted` expects what it expects of the whole machine."""
     workload, policy, rng = paper_workload(12, 0.5), Policy.of("wham-discounted"), np.random.default_rng(2)
     differs = 0
     for _ in range(20):
         table = JobTable()
-        for job in range(8):
-            values = {CLASS: rng.integers(0, 3), WEIGHT: 1.0, SIZE: rng.exponential(2.0)}
-            table.add(str(job), values)
-        machine = Machine(workload, cores=5, most=12, policy=policy)
-        found = machine.divide(table, table.rows(), 0.0).cores
-        jobs = machine.present(table, table.rows(), 0.0)
-        assert found.tolist() == policy.allocate_part(jobs, 5.0, 12.0, integer=True).cores.tolist()
-        differs += found.tolist() != policy.allocate(jobs, 5.0, integer=True).cores.tolist()
-    assert differs  # the outlook of five cores is another
+        for job in range(9):
+            values = {CLASS: rng.integers(0, 3), WEIGHT: 5.0 if job < 3 else 1.0, SIZE: rng.exponential(2.0)}
+            table.add(str(job), values | ({MOST: 1.0} if job < 3 else {}))
+        machine, rows = Machine(workload, cores=12, most=12, policy=policy), table.rows()
+        found = machine.divide(table, rows, 0.0).cores
+        jobs = machine.present(table, rows[3:], 0.0)
+        assert found[:3].tolist() == [1.0] * 3
+        assert found[3:].tolist() == policy.allocate_part(jobs, 9.0, 12.0, integer=True).cores.tolist()
+        differs += found[3:].tolist() != policy.allocate(jobs, 9.0, integer=True).cores.tolist()
+    assert differs  # the outlook of nine cores is another

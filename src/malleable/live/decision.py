@@ -186,7 +186,7 @@ class Machine:
             integer=self.workload.plain,
             calm=table[CALM][others] - now,
             kept=table[KEPT][others],
-            machine=float(self.most),
+            machine=float(self.cores if self.workload.plain else self.most),
         )
         out[~fixed] = found.cores
         return Division(out, found.price)
