@@ -11,7 +11,7 @@ from malleable.model import paper_workload
 
 
 def test_cores_that_others_hold_do_not_change_what_a_policy_expects():
-    """Beside three jobs that take one core each, `wham-discounted` expects what it expects of the whole machine."""
+    """Beside three jobs of one core each, `wham-discounted` expects what it does of the whole machine."""
     workload, policy, rng = paper_workload(12, 0.5), Policy.of("wham-discounted"), np.random.default_rng(2)
     differs = 0
     for _ in range(20):
