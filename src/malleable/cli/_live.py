@@ -119,7 +119,8 @@ def duration(seconds: float) -> str:
     """A time for people, in its two largest units."""
     if seconds < 60.0:
         return f"{max(seconds, 0.0):.1f} s"
-    parts, left = [], round(seconds)
+    parts: list[str] = []
+    left = round(seconds)
     for unit, size in UNITS:
         if left >= size or parts:
             parts.append(f"{left // size} {unit}")
