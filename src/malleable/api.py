@@ -123,7 +123,9 @@ def mean_field(
     from malleable.theory import meanfield  # noqa: PLC0415 - keeps `allocate` light
 
     cores = checked_cores(cores)
-    return meanfield.mean_field(read_workload(workload, cores, load), cores, Policy.of(policy), **options)
+    described, chosen = read_workload(workload, cores, load), Policy.of(policy)
+    with blame_policy(chosen, label(policy, chosen)):
+        return meanfield.mean_field(described, cores, chosen, **options)
 
 
 def simulate(

@@ -41,7 +41,8 @@ SMALL, LARGE = 1e-150, 1e150
 class Speedup(Spec, ABC):
     """How much faster a job runs on k cores than on one: s(k), with s(1) = 1.
 
-    A family gives `speed` on k ≥ 1 and its demand; below one core s(k) = k (a time-shared core).
+    A family gives `speed` on k ≥ 1 and its demand; below one core s(k) = k (a time-shared core). It may have
+    `formulas` for the compiler and a `fit`, as class attributes (`speedups.base.family`).
     """
 
     vectorised: ClassVar[bool] = False
@@ -264,7 +265,7 @@ class Capacity(Spec, ABC):
     def of(cls, value: Any) -> Capacity:
         """Read a capacity: a `Capacity`, a table with a `kind`, or text: `failures:nodes=8,up=99,down=1`."""
         if isinstance(value, str):
-            value = catalog.build("capacities", value)
+            value = catalog.build("capacities", value, Capacity)
         if isinstance(value, Capacity):
             return value
         return cast("Capacity", catalog.from_document("capacities", value))
@@ -280,6 +281,8 @@ class Allocation(NamedTuple):
 class Policy(Spec, ABC):
     """Who gets how many cores, now. A frozen value: everything it needs comes with the call."""
 
+    to_write: ClassVar[str] = "define a subclass of Policy there, or a function f(jobs, cores, table, out)"
+
     whole_cores: ClassVar[bool] = False
     """Whether it always gives whole cores, in simulations too; its cost is then held against the bound for
     whole cores."""
@@ -293,8 +296,13 @@ class Policy(Spec, ABC):
     """Whether a large job can keep others waiting. The cost then depends on the squares of sizes, and heavy
     tails need longer runs. A policy that shares or serves small jobs first may say False."""
     by_price: ClassVar[bool] = True
-    """Whether the class counts act through one price alone, as `buyers` says. A class rule that looks at them
-    in other ways says False, and its fluid equation asks the rule itself."""
+    """Whether the class counts act through one price alone, as `buyers` says. A class rule with buyers that
+    looks at the counts in other ways says False, and its fluid equation asks the rule itself."""
+
+    def __post_init__(self) -> None:
+        if type(self).lacks() and (lacking := catalog.incomplete(type(self))):
+            raise lacking
+        super().__post_init__()
 
     @abstractmethod
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
@@ -307,12 +315,12 @@ class Policy(Spec, ABC):
         """
         return self.allocate(jobs, cores, integer=integer)
 
-    def buyers(self, workload: Workload) -> Buyers:
-        """The demand of each class at a price, for policies that look at class counts alone (class rules)."""
-        raise UnsupportedError(
-            f"{catalog.display('policies', self.kind)} is not a class rule, so it has no mean-field equation",
-            "use wham, greedy or equi",
-        )
+    def buyers(self, workload: Workload) -> Buyers | None:
+        """The demand of each class at a price, for class rules that have one; others are asked themselves.
+
+        A policy that looks at single jobs raises `not_a_class_rule`.
+        """
+        return None
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:
         """What the simulator runs: a rule on numbers, with everything slow done once.
@@ -340,7 +348,7 @@ class Policy(Spec, ABC):
     def of(cls, value: Any) -> Policy:
         """Read a policy: a `Policy`, a name with options such as `fw-cam:beta=0.8`, or a bare function."""
         if isinstance(value, str):
-            value = catalog.build("policies", value)
+            value = catalog.build("policies", value, Policy)
         if isinstance(value, Policy):
             return value
         if callable(value) and not isinstance(value, type):
@@ -349,4 +357,21 @@ class Policy(Spec, ABC):
             import malleable.policies.base.function_policy  # noqa: PLC0415 - that module needs this one
 
             return malleable.policies.base.function_policy.Function(value)
+        if isinstance(value, type) and issubclass(value, Policy):
+            lacking = catalog.incomplete(value)
+            hint = f"give one of it: {value.__name__}()"
+            raise lacking or ParameterError(f"not a policy: the class {value.__name__}", hint)
         raise ParameterError(f"not a policy: {value!r:.80}", "give a name such as 'wham', or a Policy")
+
+
+def called(policy: Policy) -> str:
+    """What to call a policy that was not named: its kind, or the class or function of a user's file."""
+    if not type(policy).__module__.startswith("malleable."):
+        return type(policy).__name__
+    return str(getattr(policy, "name", "")) or catalog.display("policies", policy.kind)
+
+
+def not_a_class_rule(policy: Policy) -> UnsupportedError:
+    """What to say of a policy that looks at more than how many jobs of each class there are."""
+    problem = f"{called(policy)} is not a class rule, so it has no mean-field equation"
+    return UnsupportedError(problem, "use wham, greedy, equi, or a class rule of yours")

@@ -6,9 +6,7 @@ hint on one line each and exits with status 1. A traceback therefore always mean
 
 from __future__ import annotations
 
-import difflib
-import traceback
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -105,11 +103,15 @@ class UnsupportedError(MalleableError, TypeError):
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback as text, from the first frame outside this package on."""
-    package = str(Path(__file__).parent)
+    """The traceback as text, from the first frame of the user's on: not of this package, nor of a library."""
+    # Here and below: what only errors need, every worker would load.
+    import sysconfig  # noqa: PLC0415
+    import traceback  # noqa: PLC0415
+
+    ours = (os.path.dirname(__file__), sysconfig.get_path("purelib"))  # noqa: PTH120 - see above
     frames = error.__traceback__
     inner = frames
-    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(package):
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(ours):
         inner = inner.tb_next
     return "".join(traceback.format_exception(type(error), error, inner or frames))
 
@@ -129,6 +131,8 @@ def to_install(extra: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that offers the nearest known words, or all of them when none is near."""
+    import difflib  # noqa: PLC0415 - see above
+
     choices = sorted(known)
     near = difflib.get_close_matches(word, choices, n=3)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(choices)}"

@@ -5,6 +5,7 @@ from malleable.catalog.families import FAMILIES as FAMILIES
 from malleable.catalog.finding import build as build
 from malleable.catalog.finding import display as display
 from malleable.catalog.finding import find as find
+from malleable.catalog.finding import incomplete as incomplete
 from malleable.catalog.finding import kinds as kinds
 from malleable.catalog.finding import normalised as normalised
 from malleable.catalog.finding import singular as singular

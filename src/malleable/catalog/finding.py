@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import importlib.metadata
 import inspect
 import pkgutil
 from pathlib import Path
@@ -25,6 +24,8 @@ from malleable.catalog.user_files import defined, load_module, load_object
 from malleable.errors import MalleableError, UnknownKindError, did_you_mean
 
 PACKAGE = Path(__file__).parents[1]
+SHORT = 40
+"""Letters of a value that a message shows."""
 
 
 def normalised(name: str) -> str:
@@ -40,7 +41,9 @@ def kinds(family: str) -> dict[str, str]:
         for info in pkgutil.iter_modules([str(PACKAGE / family)])
         if not (info.name.startswith("_") or info.ispkg)
     }
-    for point in importlib.metadata.entry_points(group=f"malleable.{family}"):
+    from importlib.metadata import entry_points  # noqa: PLC0415 - it takes longer than all else here
+
+    for point in entry_points(group=f"malleable.{family}"):
         found.setdefault(normalised(point.name), point.value)
     return found
 
@@ -54,28 +57,86 @@ def find(family: str, name: str) -> type[Spec]:
         raise UnknownKindError(f"no {singular(family)} is called {name!r}", did_you_mean(name, known))
     module, _, attribute = module.partition(":")
     loaded = importlib.import_module(module)
-    return getattr(loaded, attribute) if attribute else _only_class(loaded, module)
+    made: type[Spec] = getattr(loaded, attribute) if attribute else _only_class(loaded, module)
+    return made
 
 
-def _only_class(module: Any, where: str) -> type[Spec]:
-    """The one public concrete Spec that a module defines."""
-    found = {
+def _only_class(module: Any, where: str, contract: type[Spec] = Spec) -> type[Spec]:
+    """The one public class of a module that can be had: a concrete one that keeps the contract."""
+    found: dict[str, type[Spec]] = {
+        name: one for name, one in _own_classes(module).items() if issubclass(one, contract)
+    }
+    whole = {name: one for name, one in found.items() if not one.lacks()}
+    if len(whole) == 1:
+        return next(iter(whole.values()))
+    if whole:
+        ready = min(whole, key=lambda name: _undecorated(whole[name]))
+        problem = f"{where} defines {len(whole)} classes: {', '.join(whole)}"
+        raise UnknownKindError(problem, f"say which one: {where}:{ready}")
+    for error in filter(None, (incomplete(one, where) for one in found.values())):
+        raise error
+    raise UnknownKindError(f"{where} defines no {_word(contract)}", _offer(module, where, contract))
+
+
+def _own_classes(module: Any) -> dict[str, Any]:
+    """The public classes that a module defines itself."""
+    return {
         name: value
         for name, value in vars(module).items()
-        if not name.startswith("_")
-        and inspect.isclass(value)
-        and issubclass(value, Spec)
-        and value.__module__ == module.__name__
-        and not inspect.isabstract(value)
+        if not name.startswith("_") and inspect.isclass(value) and value.__module__ == module.__name__
     }
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        problem = f"{where} defines {len(found)} classes: {', '.join(found)}"
-        raise UnknownKindError(problem, f"say which one: {where}:{next(iter(found))}")
-    names = defined(module)
-    hint = f"name what to take from it: {where}:{names[0]}" if names else "define a policy there"
-    raise UnknownKindError(f"{where} defines no class of a kind of ours", hint)
+
+
+def _word(contract: type[Spec]) -> str:
+    """`Policy` -> `policy`."""
+    return "kind" if contract is Spec else contract.__name__.lower()
+
+
+def _offer(module: Any, where: str, contract: type[Spec]) -> str:
+    """A hint: what of a module will do, or what to write there."""
+    own = _own_classes(module)
+    meant = {name: one for name, one in own.items() if issubclass(one, contract)}
+    # Where there are classes, functions are their parts.
+    fit = [name for name, one in meant.items() if incomplete(one) is None]
+    fit = fit or [name for name in defined(module) if not meant and _fits(getattr(module, name), contract)]
+    if fit:
+        named = " or ".join(f"{where}:{name}" for name in fit)
+        return f"{'name it' if len(fit) == 1 else 'say which one'}: {named}"
+    for error in filter(None, map(incomplete, meant.values())):
+        return error.problem
+    for name in own:
+        return f"let class {name} inherit from {contract.__name__}"
+    return contract.to_write
+
+
+def _fits(value: Any, contract: type[Spec]) -> bool:
+    """Whether a function or a value of a user's file can be taken for what is asked."""
+    if inspect.isclass(value) or contract is Spec:
+        return isinstance(value, Spec)
+    try:
+        contract.of(value)  # type: ignore[attr-defined]
+    except MalleableError:
+        return False
+    return True
+
+
+def incomplete(one: type[Spec], where: str = "") -> UnknownKindError | None:
+    """What has to be added to a class before there can be a value of it; None where there can be one."""
+    lacks, place = one.lacks(), f"{where}: " if where else ""
+    if lacks:
+        problem = f"{place}class {one.__name__} is incomplete: add {' and '.join(lacks)}"
+        return UnknownKindError(problem, "; ".join(lacks.values()))
+    if _undecorated(one):
+        problem = f"{place}class {one.__name__} is no dataclass"
+        return UnknownKindError(problem, "write @dataclass(frozen=True) above it")
+    return None
+
+
+def _undecorated(one: type[Spec]) -> bool:
+    """Whether a class is no dataclass, or has fields of its own that it did not make."""
+    hints = [str(hint) for hint in inspect.get_annotations(one).values()]
+    plain = "__dataclass_fields__" not in vars(one)
+    return not dataclasses.is_dataclass(one) or (plain and any("ClassVar" not in hint for hint in hints))
 
 
 def display(family: str, kind: str) -> str:
@@ -90,17 +151,30 @@ def singular(family: str) -> str:
     return family.removesuffix("ies") + "y" if family.endswith("ies") else family.removesuffix("s")
 
 
-def _named(family: str, reference: str) -> Any:
+def _named(family: str, reference: str, contract: type[Spec]) -> Any:
     """What goes by a name: a kind, something of a user's file, or the one class of such a file."""
-    if not reference.partition(":")[0].endswith(".py"):
+    file, colon, _ = reference.partition(":")
+    if not file.endswith(".py"):
         return find(family, reference)
-    return load_object(reference) if ":" in reference else _only_class(load_module(reference), reference)
+    if not colon:
+        return _only_class(load_module(file), file, contract)
+    found = load_object(reference)
+    if callable(found) and not inspect.isclass(found):
+        return found
+    if inspect.isclass(found) and not issubclass(found, contract):
+        hint = f"let class {found.__name__} inherit from {contract.__name__}"
+        raise UnknownKindError(f"{reference} is a class, but not a {_word(contract)}", hint)
+    if not inspect.isclass(found) and not isinstance(found, contract):
+        shown = repr(found) if len(repr(found)) <= SHORT else f"a {type(found).__name__}"
+        problem = f"{reference} is {shown}, not a {_word(contract)}"
+        raise UnknownKindError(problem, _offer(load_module(file), file, contract))
+    return found
 
 
-def build(family: str, text: str) -> Any:
+def build(family: str, text: str, contract: type[Spec] = Spec) -> Any:
     """Build from a name with options: `wham`, `fw-cam:beta=0.8`, `my_file.py:Mine:alpha=1`.
 
-    A file that defines one class only needs no name behind it: `my_file.py`, `my_file.py:alpha=1`.
+    A file that defines one class of the contract needs no name behind it: `my_file.py`, `my_file.py:alpha=1`.
     """
     head, *rest = text.split(":")
     reference = ""
@@ -109,14 +183,12 @@ def build(family: str, text: str) -> Any:
     if len(rest) > 1:
         raise UnknownKindError(f"cannot read {text!r}", "write options as name:key=value,key=value")
     options = parse_options(rest[0]) if rest else {}
-    found = _named(family, reference or head)
+    found = _named(family, reference or head, contract)
     if not (inspect.isclass(found) and issubclass(found, Spec)):
         return found
-    if inspect.isabstract(found) or not dataclasses.is_dataclass(found):
-        raise UnknownKindError(
-            f"{reference or head} is not a complete dataclass",
-            "write @dataclass(frozen=True) above the class",
-        )
+    lacking = incomplete(found, head if head.endswith(".py") else "")
+    if lacking is not None:
+        raise lacking
     try:
         return found.from_parameters(options)
     except MalleableError as error:

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import math
 import re
 import sys
 import typing
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 INFINITY = float("inf")
 LONG_NUMBER = re.compile(r"[\d.]{20,}")
+MUST = re.compile(r"^\w+ should ")
+"""How pydantic begins: `Input should be …`, `String should have …`."""
 ALLOWED = "`malleable list --json` shows what each key allows"
 
 Positive = Annotated[float, Gt(0), Lt(INFINITY)]
@@ -49,6 +52,8 @@ class Spec:
     alternatives: ClassVar[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Any]]]] = {}
     hint: ClassVar[str] = ALLOWED
     """What to do about a value that is not allowed."""
+    to_write: ClassVar[str] = "define a class there"
+    """What to do about a file that has none of the kind."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -61,6 +66,17 @@ class Spec:
 
     def check(self) -> None:
         """Check what no single annotation can say; raise `ParameterError`."""
+
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        """What a class needs before there can be a value of it, and how each thing is written."""
+        found = {}
+        for name in sorted(getattr(cls, "__abstractmethods__", ())):
+            method = getattr(cls, name)
+            article = "an" if name[0] in "aeiou" else "a"
+            written = f"def {name}{_plain_signature(method)}" if callable(method) else f"a property {name}"
+            found[f"{article} `{name}` {'method' if callable(method) else 'property'}"] = written
+        return found
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
@@ -107,6 +123,14 @@ class Spec:
         return {"kind": self.kind, **self.parameters()}
 
 
+def _plain_signature(method: Callable[..., Any]) -> str:
+    """The arguments of a method, as a user writes them."""
+    made = inspect.signature(method)
+    bare = [each.replace(annotation=inspect.Parameter.empty) for each in made.parameters.values()]
+    result = f" -> {made.return_annotation}" if isinstance(made.return_annotation, str) else ""
+    return f"{inspect.Signature(bare)}{result}"
+
+
 def positive(name: str) -> Callable[[Mapping[str, Any]], float]:
     """A converter's reader: the parameter `name`, checked to be a positive number."""
     return lambda given: validate(Positive, given.get(name))
@@ -146,21 +170,30 @@ def _validated(check: Any, name: str | None, value: Any, hint: str = ALLOWED) ->
     except ValidationError as error:
         first = error.errors()[0]
         location = tuple(part for part in first["loc"] if isinstance(part, int))
-        raise ParameterError(_sentence(first), hint, (*place, *location)) from None
+        raise ParameterError(sentence_of(first), hint, (*place, *location)) from None
 
 
-def _sentence(error: Any) -> str:
-    """Turn pydantic's wording into ours, with the offending value."""
-    shown = repr(error["input"])
+def sentence_of(error: Any) -> str:
+    """One of pydantic's errors in our words, with the offending value and numbers that can be read."""
+    value = error["input"]
+    shown = repr(value)
     shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    if error["type"] == "too_short":
-        return f"must have at least {error['ctx']['min_length']} entries, got {shown}"
-    text = error["msg"].removeprefix("Input should ").removeprefix("be ")
-    if error["type"].startswith("less_than") and "inf" in text:
-        text = "a finite number"
+    match error["type"]:
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return f"is not a key that can be given, got {shown}"
+        case "too_short" | "too_long" as kind:
+            bound, number = ("least", "min_length") if kind == "too_short" else ("most", "max_length")
+            many = error["ctx"][number]
+            return f"must have at {bound} {many} entr{'y' if many == 1 else 'ies'}, got {shown}"
+    text = MUST.sub("must ", error["msg"])
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if is_nan or (error["type"].startswith("less_than") and "inf" in text):
+        text = "must be a finite number"
     for limit in error.get("ctx", {}).values():  # pydantic writes 1e-100 with a hundred zeros
         text = LONG_NUMBER.sub(f"{limit!r}", text)
-    return f"must be {text}, got {shown}"
+    return f"{text}, got {shown}"
 
 
 @functools.cache

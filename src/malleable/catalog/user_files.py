@@ -16,14 +16,14 @@ import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from malleable.catalog.spec import Spec
 from malleable.errors import UnknownKindError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import CodeType
+    from types import CodeType, ModuleType
 
 DOT = "\N{ONE DOT LEADER}"
 """Stands for a full stop in the name of a folder, where it would separate packages."""
@@ -46,14 +46,13 @@ def load_object(reference: str) -> Any:
 
 
 def defined(module: ModuleType) -> list[str]:
-    """The public names that a module has of its own: neither modules nor what it imported from them."""
+    """The public functions, classes and made kinds that a module has of its own, in their order."""
     own = module.__name__
     return [
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
-        and not isinstance(value, ModuleType)
-        and getattr(value, "__module__", own) == own
+        and (isinstance(value, Spec) or (callable(value) and getattr(value, "__module__", "") == own))
     ]
 
 

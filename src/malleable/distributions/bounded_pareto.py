@@ -14,9 +14,10 @@ Measured job sizes are often of this form with α near 1
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import expm1, log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,12 +25,24 @@ from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
 from malleable.distributions.base.float_limits import power, product
 from malleable.distributions.base.interval import check_ends
+from malleable.distributions.base.inverse import LAW, Inverse
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 
 RULE = np.polynomial.legendre.leggauss(20)
+
+
+def variate(laws: Any, row: Any, u: float) -> float:
+    """L·(1 − (1 − u)(1 − e^(−αq)))^(−1/α), at most H."""
+    above = -math.log1p(-(1.0 - u) * float(laws[row + LAW.C])) * float(laws[row + LAW.B])
+    return min(float(laws[row + LAW.A]) * math.exp(above), float(laws[row + LAW.D]))
+
+
+def inverse_numbers(law: BoundedPareto) -> tuple[float, ...]:
+    """L, 1/α, 1 − e^(−αq), H."""
+    return law.low, 1.0 / law.shape, -expm1(-law.shape * log(law.high / law.low)), law.high
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,8 @@ class BoundedPareto(Distribution):
     shape: Positive
     low: Positive
     high: Positive
+
+    inverse: ClassVar = Inverse(inverse_numbers, variate)
 
     def check(self) -> None:
         check_ends(self.low, self.high)

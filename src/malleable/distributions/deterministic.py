@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
 from malleable.distributions.base.float_limits import power
+from malleable.distributions.base.inverse import LAW, Inverse
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+
+
+def variate(laws: Any, row: Any, u: float) -> float:  # noqa: ARG001
+    """The value, whatever u is."""
+    return float(laws[row + LAW.A])
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,8 @@ class Deterministic(Distribution):
     """Always the same value."""
 
     value: Positive
+
+    inverse: ClassVar = Inverse(lambda law: (law.value,), variate, continuous=False)
 
     def moment(self, order: int) -> float:
         return power(self.value, order)

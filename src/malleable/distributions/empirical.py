@@ -17,6 +17,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
+from malleable.distributions.base.inverse import Steps
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -76,12 +77,19 @@ def _is_header(text: str) -> bool:
     return text[0].isalpha() and text.lower() not in {"nan", "inf", "infinity"}
 
 
+def steps(law: Empirical) -> tuple[FloatArray, FloatArray]:
+    """Each of the values, the largest first, with equal probability."""
+    values = np.sort(np.array(law.values, dtype=float))[::-1]
+    return np.arange(1.0, len(values) + 1.0) / len(values), values
+
+
 @dataclass(frozen=True)
 class Empirical(Distribution):
     """Resampled measurements: the values themselves, or a file that holds them."""
 
     values: tuple[Positive, ...]
 
+    inverse: ClassVar = Steps(steps)
     alternatives: ClassVar = {"file": ("values", _read)}
 
     def check(self) -> None:

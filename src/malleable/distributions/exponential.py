@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import factorial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from malleable.catalog.spec import Positive, positive
 from malleable.contracts import Distribution
 from malleable.distributions.base.float_limits import over_power
+from malleable.distributions.base.inverse import LAW, Inverse
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+
+
+def variate(laws: Any, row: Any, u: float) -> float:
+    """−log(u)·mean."""
+    return -math.log(u) * float(laws[row + LAW.A])
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,7 @@ class Exponential(Distribution):
 
     rate: Positive
 
+    inverse: ClassVar = Inverse(lambda law: (1.0 / law.rate,), variate)
     alternatives: ClassVar = {"mean": ("rate", lambda given: 1.0 / positive("mean")(given))}
 
     def moment(self, order: int) -> float:

@@ -47,7 +47,7 @@ class Hyperexponential(Distribution):
         return factorial(order) * fsum(terms)
 
     def sample(self, rng: np.random.Generator, size: int) -> FloatArray:
-        phase = phases.choose(rng, np.array(self.probabilities), size)
+        phase = phases.draw(rng, np.array(self.probabilities), size)
         draws = rng.standard_exponential(size)
         draws *= np.take(1.0 / np.array(self.rates), phase)
         return draws

@@ -6,9 +6,10 @@ r = α on. Given X > a ≥ s, X is a Pareto variable of the scale a, so E[X − 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Gt, Lt
@@ -16,9 +17,15 @@ from annotated_types import Gt, Lt
 from malleable.catalog.spec import INFINITY, Positive
 from malleable.contracts import Distribution
 from malleable.distributions.base.float_limits import power
+from malleable.distributions.base.inverse import LAW, Inverse
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+
+
+def variate(laws: Any, row: Any, u: float) -> float:
+    """s·u^(−1/α)."""
+    return float(laws[row + LAW.A]) * math.exp(-math.log(u) * float(laws[row + LAW.B]))
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class Pareto(Distribution):
 
     shape: Annotated[float, Gt(1), Lt(INFINITY)]
     mean: Positive = field()
+
+    inverse: ClassVar = Inverse(lambda law: (law._scale, 1.0 / law.shape), variate)  # noqa: SLF001
 
     @property
     def _scale(self) -> float:

@@ -86,7 +86,7 @@ class PhaseType(Distribution):
         sojourn = -1.0 / np.diag(self.generator)
         total = np.zeros(size)
         present = np.arange(size)
-        phase = phases.choose(rng, np.array(self.initial), size)
+        phase = phases.draw(rng, np.array(self.initial), size)
         while present.size:
             total[present] += sojourn[phase] * rng.standard_exponential(present.size)
             found = np.searchsorted(self._jumps, phase + rng.random(present.size), side="right")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +15,15 @@ from malleable.catalog.spec import NonNegative, Positive
 from malleable.contracts import Distribution
 from malleable.distributions.base.float_limits import power, product
 from malleable.distributions.base.interval import check_ends
+from malleable.distributions.base.inverse import LAW, Inverse
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+
+
+def variate(laws: Any, row: Any, u: float) -> float:
+    """b − (b − a)·u."""
+    return float(laws[row + LAW.A]) - float(laws[row + LAW.B]) * u
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Uniform(Distribution):
 
     low: NonNegative
     high: Positive
+
+    inverse: ClassVar = Inverse(lambda law: (law.high, law.high - law.low), variate)
 
     def check(self) -> None:
         check_ends(self.low, self.high)

@@ -23,7 +23,7 @@ import numba
 from numba.core import compiler, serialize
 from numba.core.caching import _Cache
 
-from malleable.engine.code_digest import code_digest
+from malleable.catalog.code_digest import code_digest
 
 if sys.platform != "win32":
     import fcntl

@@ -25,8 +25,8 @@ import numpy as np
 from numba import float64, njit, types, void
 from numba.core.registry import CPUDispatcher
 
+from malleable.catalog.code_digest import UnknownContentError, code_digest, references
 from malleable.engine.code_cache import CodeCache
-from malleable.engine.code_digest import UnknownContentError, code_digest, references
 from malleable.engine.helper_code import WholeCompiler, hand_environments, helper_code
 
 config: Any = numba.config

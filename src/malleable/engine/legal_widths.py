@@ -27,15 +27,11 @@ import numpy as np
 from malleable.engine.rule_interface import CLASS, COLUMNS, HELD, TOLERANCE
 from malleable.engine.width_choice import pack
 from malleable.engine.width_table import (
-    COUNT,
-    LEAST,
+    LIMIT,
     MALLEABLE,
     MOLDABLE,
     PLAIN,
     PREAMBLE,
-    ROW,
-    SHAPE,
-    START,
     is_allowed,
     limit,
 )
@@ -64,7 +60,7 @@ def set_aside(
     size, free = jobs.shape[0], n
     for j in range(size):
         held, i = jobs[j, HELD], int(jobs[j, CLASS])
-        stays = held > 0.0 and (limit(limits, i, SHAPE) != MALLEABLE or calm[j] > now)
+        stays = held > 0.0 and (limit(limits, i, LIMIT.SHAPE) != MALLEABLE or calm[j] > now)
         pinned[j] = 1.0 if stays else 0.0
         if stays:
             free -= held
@@ -109,7 +105,7 @@ def legalise(
     for position in range(movable):
         j = rows[position]
         i, k = int(jobs[j, CLASS]), part[position]
-        if limit(limits, i, COUNT) == 0.0:
+        if limit(limits, i, LIMIT.COUNT) == 0.0:
             budget -= k
             continue
         restricted += 1
@@ -158,12 +154,12 @@ def _keep_held(jobs: FloatArray, rows: IntArray, movable: int, free: float, part
 
 def is_kept(limits: FloatArray, i: int, kept: float) -> bool:
     """Whether a job of class i has chosen its width for good."""
-    return kept > 0.0 and limit(limits, i, SHAPE) == MOLDABLE
+    return kept > 0.0 and limit(limits, i, LIMIT.SHAPE) == MOLDABLE
 
 
 def narrowest_width(limits: FloatArray, i: int, kept: float) -> float:
     """The least width of a restricted job; 0 for one that may have any."""
-    return kept if is_kept(limits, i, kept) else limit(limits, i, LEAST)
+    return kept if is_kept(limits, i, kept) else limit(limits, i, LIMIT.LEAST)
 
 
 def _nearest(
@@ -180,7 +176,7 @@ def _nearest(
     asked, most = np.empty(restricted, np.int64), 1
     row = 0
     for position in range(movable):
-        count = int(limit(limits, int(jobs[rows[position], CLASS]), COUNT))
+        count = int(limit(limits, int(jobs[rows[position], CLASS]), LIMIT.COUNT))
         if count > 0:
             asked[row] = position
             most = max(most, count)
@@ -211,7 +207,7 @@ def _choices(limits: FloatArray, i: int, kept: float, wish: float, budget: int, 
     if is_kept(limits, i, kept):
         widths[1] = kept
         return 2 if kept <= budget else 1
-    start, count = int(limits[PREAMBLE + ROW * i + START]), int(limit(limits, i, COUNT))
+    start, count = int(limits[PREAMBLE + len(LIMIT) * i + LIMIT.START]), int(limit(limits, i, LIMIT.COUNT))
     made = 1
     for position in range(count):
         k = limits[start + position]

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.rule_interface import POOLS, ClassProgram
+from malleable.engine.enforcement import refusal
+from malleable.engine.rule_interface import (
+    NEGATIVE,
+    NOT_A_NUMBER,
+    OVER_ALLOCATED,
+    POOLS,
+    TOLERANCE,
+    ClassProgram,
+)
+from malleable.errors import PolicyError
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -20,9 +29,20 @@ if TYPE_CHECKING:
 
 
 def pool_widths(program: ClassProgram, cores: float, classes: int) -> FloatArray:
-    """Cores of a slot of each class: a pool's rule has only one answer."""
-    widths = np.zeros(classes)
+    """Cores of a slot of each class, checked: a pool's rule has only one answer."""
+    slots, widths = np.asarray(program.slots), np.zeros(classes)
+    if slots.shape != (classes,) or not all(n >= 0 and n == int(n) for n in program.slots):
+        raise PolicyError(
+            f"the policy has the slots {program.slots!r:.60} for {classes} classes",
+            "give a whole number of slots for each class",
+        )
     program.rule(np.zeros(classes), cores, program.table.copy(), widths)
+    total = float(slots[slots > 0] @ widths[slots > 0])
+    if not (total <= cores * (1.0 + TOLERANCE) and (widths >= 0.0).all()):
+        wrong = NOT_A_NUMBER if np.isnan(widths).any() else NEGATIVE
+        status = wrong if not (widths >= 0.0).all() else OVER_ALLOCATED
+        shown = ", ".join(f"{n} of {k:g} cores" for n, k in zip(program.slots, widths, strict=True))
+        raise refusal(status, cores, "in its pools", shown)
     return widths
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.numerics.adaptive_grid import refined
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,6 +26,8 @@ TOLERANCE = 1e-5
 FARTHEST = 1e4
 """Mean sizes up to which the law is tabulated."""
 FIRST_POINTS, ROUNDS, MOST_POINTS = 65, 12, 20_000
+SMALLEST = 1e-9
+"""In mean sizes: of anything smaller, the absolute distance counts."""
 KNOWN = np.zeros(1)
 """The table of rules that are told the sizes."""
 
@@ -43,18 +47,10 @@ def encode_residuals(laws: Sequence[Distribution]) -> FloatArray:
 def _tabulated(law: Distribution) -> tuple[FloatArray, FloatArray]:
     mean = law.mean
     points = np.concatenate([[0.0], mean * np.geomspace(1e-6, FARTHEST, FIRST_POINTS)])
-    values = law.mean_remaining(points)
-    for _ in range(ROUNDS):
-        middle = 0.5 * (points[1:] + points[:-1])
-        between = law.mean_remaining(middle)
-        scale = np.maximum(np.abs(between), 1e-9 * mean)
-        off = np.abs(0.5 * (values[1:] + values[:-1]) - between) > TOLERANCE * scale
-        if not off.any() or len(points) + off.sum() > MOST_POINTS:
-            break
-        order = np.argsort(np.concatenate([points, middle[off]]), kind="stable")
-        points = np.concatenate([points, middle[off]])[order]
-        values = np.concatenate([values, between[off]])[order]
-    return points, values
+    found = refined(
+        law.mean_remaining, points, TOLERANCE, least=SMALLEST * mean, rounds=ROUNDS, most=MOST_POINTS
+    )
+    return found.points, found.values
 
 
 def expected_remaining(residual: FloatArray, i: int, done: float) -> float:

@@ -2,8 +2,7 @@
 
     limits[0]                 1 if nothing is demanded of any class (the paper's jobs), so that all is skipped
     limits[1]                 1 if some class pauses after a resize
-    limits[2 + 8·i : …]       shape, number of allowed widths (0: any), where they stand, pause, work lost,
-                              quiet time, where its table of pauses stands (0: none), narrowest width
+    limits[2 + 8·i : …]       the columns of `Limit`
 
 A table of pauses has a row per width before and a column per width after, no cores first. The functions are
 plain Python that the engine compiles as it stands.
@@ -11,11 +10,12 @@ plain Python that the engine compiles as it stands.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from malleable.errors import ParameterError
+from malleable.numerics.places import places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,27 @@ if TYPE_CHECKING:
     from malleable.model import JobType
 
 PLAIN, PAUSES = 0, 1
-PREAMBLE, ROW = 2, 8
-SHAPE, COUNT, START, PAUSE, WORK, QUIET, TABLE, LEAST = range(8)
+PREAMBLE = 2
+
+
+class Limit(NamedTuple):
+    """The columns of a class."""
+
+    SHAPE: int
+    COUNT: int
+    START: int
+    """How many allowed widths there are (0: any), and where they stand."""
+    PAUSE: int
+    WORK: int
+    """What a resize costs: time, and work lost."""
+    QUIET: int
+    TABLE: int
+    """Where its table of pauses stands (0: none)."""
+    LEAST: int
+    """The narrowest width."""
+
+
+LIMIT = places(Limit)
 MALLEABLE, MOLDABLE, RIGID = range(3)
 SHAPES = {"malleable": MALLEABLE, "moldable": MOLDABLE, "rigid": RIGID}
 MOST_PAUSES = 2048
@@ -34,19 +53,23 @@ MOST_PAUSES = 2048
 
 def encode_limits(job_types: Sequence[JobType], cores: float) -> FloatArray:
     """The flat description of what all classes demand on so many cores."""
-    rows = np.zeros((len(job_types), ROW))
+    rows = np.zeros((len(job_types), len(LIMIT)))
     data: list[FloatArray] = []
     end = PREAMBLE + rows.size
     for row, job_type in zip(rows, job_types, strict=True):
         widths = job_type.widths_on(cores)
-        row[SHAPE], row[QUIET], row[WORK] = SHAPES[job_type.shape], job_type.quiet, job_type.resize.work
-        row[LEAST] = 0.0 if widths is None else widths[0]
+        row[LIMIT.SHAPE], row[LIMIT.QUIET], row[LIMIT.WORK] = (
+            SHAPES[job_type.shape],
+            job_type.quiet,
+            job_type.resize.work,
+        )
+        row[LIMIT.LEAST] = 0.0 if widths is None else widths[0]
         if widths is not None:
-            row[COUNT], row[START] = len(widths), end
+            row[LIMIT.COUNT], row[LIMIT.START] = len(widths), end
             data.append(widths)
             end += len(widths)
         if not job_type.resize.varies:
-            row[PAUSE] = job_type.resize.pause
+            row[LIMIT.PAUSE] = job_type.resize.pause
             continue
         if widths is None or len(widths) > MOST_PAUSES:
             raise ParameterError(
@@ -57,22 +80,22 @@ def encode_limits(job_types: Sequence[JobType], cores: float) -> FloatArray:
             pauses = job_type.resize.pauses(widths)
         except ParameterError as error:
             raise ParameterError(f"class {job_type.name!r}: {error.problem}", error.hint) from None
-        row[TABLE], row[PAUSE] = end, pauses.max()
+        row[LIMIT.TABLE], row[LIMIT.PAUSE] = end, pauses.max()
         data.append(pauses.ravel())
         end += pauses.size
     plain = float(all(one.plain for one in job_types))
-    return np.concatenate([[plain, float(rows[:, PAUSE].any())], rows.ravel(), *data])
+    return np.concatenate([[plain, float(rows[:, LIMIT.PAUSE].any())], rows.ravel(), *data])
 
 
 def limit(limits: FloatArray, i: int, what: int) -> float:
     """One number of class i."""
-    return float(limits[PREAMBLE + ROW * i + what])
+    return float(limits[PREAMBLE + len(LIMIT) * i + what])
 
 
 def allowed_at_most(limits: FloatArray, i: int, k: float) -> float:
     """The widest allowed width of class i up to k; 0 if there is none."""
-    row = PREAMBLE + ROW * i
-    start, count = int(limits[row + START]), int(limits[row + COUNT])
+    row = PREAMBLE + len(LIMIT) * i
+    start, count = int(limits[row + LIMIT.START]), int(limits[row + LIMIT.COUNT])
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -85,7 +108,7 @@ def allowed_at_most(limits: FloatArray, i: int, k: float) -> float:
 
 def is_allowed(limits: FloatArray, i: int, k: float) -> bool:
     """Whether a job of class i may run on k cores."""
-    if limits[PREAMBLE + ROW * i + COUNT] == 0.0:
+    if limits[PREAMBLE + len(LIMIT) * i + LIMIT.COUNT] == 0.0:
         return k >= 1.0
     return allowed_at_most(limits, i, k) == k
 
@@ -94,8 +117,8 @@ def position(limits: FloatArray, i: int, k: float) -> int:
     """The row of width k in the table of pauses: 0 for no cores."""
     if k <= 0.0:
         return 0
-    row = PREAMBLE + ROW * i
-    start, found = int(limits[row + START]), 0
+    row = PREAMBLE + len(LIMIT) * i
+    start, found = int(limits[row + LIMIT.START]), 0
     while limits[start + found] < k:
         found += 1
     return found + 1
@@ -103,9 +126,9 @@ def position(limits: FloatArray, i: int, k: float) -> int:
 
 def pause_between(limits: FloatArray, i: int, before: float, after: float) -> float:
     """Time without progress of a class-i job that goes from one width to the other."""
-    row = PREAMBLE + ROW * i
-    table = int(limits[row + TABLE])
+    row = PREAMBLE + len(LIMIT) * i
+    table = int(limits[row + LIMIT.TABLE])
     if table == 0:
-        return float(limits[row + PAUSE])
-    side = int(limits[row + COUNT]) + 1
+        return float(limits[row + LIMIT.PAUSE])
+    side = int(limits[row + LIMIT.COUNT]) + 1
     return float(limits[table + side * position(limits, i, before) + position(limits, i, after)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import pickle
 import signal
@@ -70,6 +69,8 @@ def _killed_by_the_kernel() -> bool:
     """Ask the kernel to kill this process when the parent dies; whether the system can do that."""
     if sys.platform != "linux":
         return False
+    import ctypes  # noqa: PLC0415 - workers need it, and not those who wait for them
+
     with suppress(OSError, AttributeError):
         return bool(ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0)
     return False

@@ -5,8 +5,7 @@ that run is as noisy as any other. For given θ the best log r₁ is the weighte
 only θ is searched, by the trust-region method of `scipy.optimize.least_squares` within the limits of the
 family, from several starts (families with a kink have several valleys).
 
-The Universal Scalability Law falls past its peak, and a speedup must not fall where it is used: its coherency
-is limited so that the peak lies at the widest measured width or beyond it.
+What is searched, and from where, stands with each family (`speedups.base.Fit`).
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable import catalog
 from malleable.contracts import Speedup
 from malleable.fitting.curves import Curve, rounded
-from malleable.speedups.amdahl import Amdahl
-from malleable.speedups.linear_power import LinearPower
-from malleable.speedups.power import Power
-from malleable.speedups.rooftop import Rooftop
-from malleable.speedups.usl import Usl
+from malleable.speedups.base import Fit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -33,8 +29,6 @@ if TYPE_CHECKING:
 
 EDGE = 1e-6
 """How near to 0 and 1 a fraction may come."""
-STARTS = 6
-"""Starts of the search, for each dimension with valleys."""
 
 
 @dataclass(frozen=True)
@@ -90,31 +84,16 @@ def _rounded(speedup: Speedup) -> Speedup:
     return type(speedup).from_parameters(keys)
 
 
-def _width(share: float, widest: float) -> float:
-    """From 1 to a little beyond the widest measured width, evenly in the logarithm."""
-    return float((1.25 * widest) ** share)
+def _families() -> dict[str, Parametric]:
+    """The families of speedups that say how they are fitted, in the order of preference.
+
+    Fewer parameters come first, then speedups without a kink, then the alphabet.
+    """
+    found = {kind: vars(catalog.find("speedups", kind)).get("fit") for kind in catalog.kinds("speedups")}
+    fits = {kind: fit for kind, fit in found.items() if isinstance(fit, Fit)}
+    order = sorted(fits, key=lambda kind: (len(fits[kind].starts[0]), fits[kind].kink, kind))
+    return {kind: Parametric(kind, fits[kind].starts, fits[kind].build) for kind in order}
 
 
-def _usl(theta: Sequence[float], widest: float) -> Speedup:
-    contention, share = theta
-    return Usl(contention, share * (1.0 - contention) / widest**2)
-
-
-_ACROSS = tuple((i + 0.5) / STARTS for i in range(STARTS))
-FAMILIES = {
-    family.name: family
-    for family in (
-        Parametric("amdahl", ((0.01,), (0.2,), (0.8,)), lambda theta, _: Amdahl(theta[0])),
-        Parametric("power", ((0.5,),), lambda theta, _: Power(theta[0])),
-        Parametric(
-            "rooftop", tuple((x,) for x in _ACROSS), lambda theta, widest: Rooftop(_width(theta[0], widest))
-        ),
-        Parametric("usl", ((0.01, 0.5), (0.2, 0.1), (0.2, 0.9)), _usl),
-        Parametric(
-            "linear_power",
-            tuple((x, 0.5) for x in _ACROSS),
-            lambda theta, widest: LinearPower(_width(theta[0], widest), theta[1]),
-        ),
-    )
-}
+FAMILIES = _families()
 """In the order of preference where nothing tells them apart."""

@@ -41,6 +41,7 @@ class Jobs:
     size: FloatArray
     restarts: FloatArray
     ids: tuple[str, ...]
+    """Names: those of the file, of the broker, or a number in order of arrival that a job keeps for life."""
     own_speedups: tuple[Speedup, ...] | None = None
     own_weights: bool = False
     own_types: tuple[JobType, ...] | None = None
@@ -151,7 +152,7 @@ class Jobs:
         return replace(
             self,
             **{name: getattr(self, name)[positions] for name in NUMERIC},
-            ids=some(self.ids) if self.ids else (),
+            ids=some(self.ids),
             own_speedups=some(self.own_speedups),
             own_types=some(self.own_types),
         )

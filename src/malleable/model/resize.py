@@ -59,7 +59,7 @@ class Resize(Spec):
     def _content(self) -> tuple[Any, float]:
         if not self.varies:
             return self.pause, self.work
-        from malleable.engine.code_digest import UnknownContentError, code_digest  # noqa: PLC0415 - numba
+        from malleable.catalog.code_digest import UnknownContentError, code_digest  # noqa: PLC0415 - numba
 
         try:
             return code_digest(self.pause), self.work

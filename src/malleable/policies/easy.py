@@ -15,12 +15,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, HELD, REMAINING
-from malleable.engine.speedup_table import encode, speed
-from malleable.policies.base.job_rule import JobRule, table_of
+from malleable.policies.base import CLASS, DUST, HELD, REMAINING, JobRule, ascending, encode, speed, table_of
 from malleable.policies.fcfs import requested_widths
-from malleable.policies.rules.ordering import ascending
-from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -11,13 +11,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.contracts import Allocation, Policy
-from malleable.engine.rule_interface import CLASS, SHARE, ClassProgram, JobProgram
-from malleable.engine.speedup_table import PEAK, PREAMBLE, ROW, peak
-from malleable.policies.base.job_rule import a_class_each, usable
-from malleable.policies.base.memoization import memoized
+from malleable.engine.speedup_table import COLUMNS, PREAMBLE
+from malleable.policies.base import (
+    CLASS,
+    DUST,
+    SHARE,
+    Allocation,
+    ClassProgram,
+    JobProgram,
+    Policy,
+    a_class_each,
+    memoized,
+    peak,
+    usable,
+)
 from malleable.policies.rules.class_rules import equi_rule, market_table
-from malleable.policies.rules.tolerances import DUST
+from malleable.speedups.base import ROW
 from malleable.theory.market import EqualBuyers
 
 if TYPE_CHECKING:
@@ -82,7 +91,7 @@ def _table(workload: Workload, cores: float, *, integer: bool) -> FloatArray:
     """The rule's table, with peaks rounded up where cores are whole."""
     table = _made_table(workload, cores)
     if integer:
-        peaks = table[PREAMBLE + PEAK : PREAMBLE + ROW * len(workload.classes) : ROW]
+        peaks = table[PREAMBLE + ROW.PEAK : PREAMBLE + COLUMNS * len(workload.classes) : COLUMNS]
         peaks[:] = np.ceil(peaks - DUST)
     table.setflags(write=False)
     return table

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, FIFO, ClassProgram
-from malleable.policies.base.job_rule import JobRule
+from malleable.policies.base import CLASS, DUST, FIFO, ClassProgram, JobRule
 from malleable.policies.rules.class_rules import fixed_rule, fixed_table
-from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -48,6 +46,9 @@ class Fcfs(JobRule):
     sees_all: ClassVar[bool] = True
     rule = staticmethod(fcfs)
     uses_speedups: ClassVar[bool] = False
+
+    def buyers(self, workload: Workload) -> None:
+        """None: nothing has a price, but counts say it all."""
 
     def program(self, workload: Workload, cores: float) -> ClassProgram:
         """The same as a class rule: counts say it all while every job has a core, then the earliest do."""

@@ -17,11 +17,9 @@ import numpy as np
 from annotated_types import Ge, Lt, MinLen
 
 from malleable.catalog.spec import INFINITY
-from malleable.engine.rule_interface import CLASS, POOLS, ClassProgram
 from malleable.errors import InfeasibleError, ParameterError
-from malleable.policies.base.job_rule import JobRule
+from malleable.policies.base import CLASS, DUST, POOLS, ClassProgram, JobRule
 from malleable.policies.rules.class_rules import fixed_rule, fixed_table
-from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

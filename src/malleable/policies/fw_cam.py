@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.catalog.spec import OpenFraction
-from malleable.contracts import Allocation, Policy
-from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
-from malleable.policies.base.job_rule import job_rows, usable
+from malleable.policies.base import (
+    POOLS,
+    Allocation,
+    ClassProgram,
+    JobProgram,
+    OpenFraction,
+    Policy,
+    job_rows,
+    not_a_class_rule,
+    usable,
+)
 from malleable.policies.base.run_rule import run_rule
 from malleable.policies.fixed_width import fixed_width, pools_table
 from malleable.policies.rules.class_rules import fixed_rule, fixed_table
@@ -51,6 +58,9 @@ class FwCam(Policy):
         run_rule(fixed_width, rows, usable(cores, integer=integer), _slots_table(chosen), widths)
         out[jobs.order] = widths
         return Allocation(out, chosen.price)
+
+    def buyers(self, workload: Workload) -> None:  # noqa: ARG002 - whatever it is
+        raise not_a_class_rule(self)
 
     def job_program(self, workload: Workload, cores: float) -> JobProgram:
         chosen = self.plan(workload, cores, integer=workload.restricted)

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from malleable.engine.rule_interface import FIFO, ClassProgram, JobProgram
 from malleable.errors import UnsupportedError
-from malleable.policies.base.job_rule import Decision
-from malleable.policies.base.market_rule import MarketRule
-from malleable.policies.rules.class_rules import greedy_rule, market_table, one_core_each_fits
-from malleable.policies.rules.class_rules_in_closed_form import has_closed_forms, newton_rule, newton_table
-from malleable.policies.rules.class_weights import class_weights
-from malleable.policies.rules.gear_rule import gear_price, gear_rule
-from malleable.policies.rules.gear_table import gear_table
-from malleable.policies.rules.greedy_job_rules import greedy_integer_rule, greedy_jobs_rule
-from malleable.policies.rules.greedy_knapsack import improved_whole
-from malleable.policies.rules.market_groups import WORK, market_jobs_table
-from malleable.policies.rules.reported_price import reported_price
+from malleable.policies.base import FIFO, ClassProgram, Decision, JobProgram, MarketRule
+from malleable.policies.rules.class_rules import (
+    WORK,
+    greedy_rule,
+    market_table,
+    newton_rule,
+    newton_table,
+    one_core_each_fits,
+)
+from malleable.policies.rules.gears import gear_price, gear_rule, gear_table
+from malleable.policies.rules.knapsack import improved_whole
+from malleable.policies.rules.market import class_weights, market_jobs_table
+from malleable.policies.rules.market_rules import greedy_integer_rule, greedy_jobs_rule, reported_price
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ class Greedy(MarketRule):
             table = market_jobs_table(workload, cores, str(self.weight), shy=self.shy)
             return JobProgram(greedy_jobs_rule, table)
         weights = self.buyers(workload).weights
-        if has_closed_forms(speedups):
-            return ClassProgram(newton_rule, newton_table(speedups, weights), FIFO)
+        closed = newton_table(speedups, weights)
+        if closed is not None:
+            return ClassProgram(newton_rule, closed, FIFO)
         return ClassProgram(greedy_rule, market_table(speedups, weights, cores), FIFO)
 
     def _all_tie(self, workload: Workload) -> bool:

@@ -20,16 +20,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.engine.rule_interface import CLASS, REMAINING
-from malleable.engine.speedup_table import encode, peak, speed
-from malleable.policies.base.job_rule import JobRule, table_of
-from malleable.policies.rules.ordering import by_remaining
-from malleable.policies.rules.tolerances import DUST, TINY
+from malleable.policies.base import (
+    CLASS,
+    DUST,
+    REMAINING,
+    TINY,
+    JobRule,
+    by_remaining,
+    encode,
+    peak,
+    speed,
+    table_of,
+)
+from malleable.policies.rules.ordering import heap_of
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Speedup
     from malleable.model import Workload
-    from malleable.model.jobs import IntArray
 
 TIE = 1e-12
 """Relative difference of H that counts as none."""
@@ -93,40 +100,32 @@ def best_width(table: FloatArray, i: int, spare: float) -> float:
     return spare if width == MOVING else float(width)
 
 
+def more_valuable(values: FloatArray, one: int, other: int) -> bool:
+    """Whether a job's next core has a higher H than another's, or the same and it came earlier."""
+    if values[one] == values[other]:
+        return one < other
+    return bool(values[one] > values[other])
+
+
+sink = heap_of(more_valuable)[2]
+
+
 def hand_out(jobs: FloatArray, table: FloatArray, spare: float, out: FloatArray) -> None:
-    """Single cores to the highest H_j(k_j + 1), kept in a heap of jobs."""
+    """Single cores to the highest H_j(k_j + 1)."""
     size = jobs.shape[0]
-    values, heap = np.empty(size), np.empty(size, np.int64)
+    values, heap = np.empty(size), np.empty(size + 1, np.int64)
+    heap[0] = size
     for j in range(size):
         values[j] = next_merit(jobs, table, j, out[j])
-        heap[j] = j
-    for root in range(size // 2, -1, -1):
-        sift(heap, values, root)
-    while spare >= 1.0 and values[heap[0]] >= 0.0:
-        j = heap[0]
+        heap[1 + j] = j
+    for at in range(size // 2, 0, -1):
+        sink(heap, values, at)
+    while spare >= 1.0 and values[heap[1]] >= 0.0:
+        j = heap[1]
         out[j] += 1.0
         spare -= 1.0
         values[j] = next_merit(jobs, table, j, out[j])
-        sift(heap, values, 0)
-
-
-def sift(heap: IntArray, values: FloatArray, root: int) -> None:
-    """Let the job at `root` sink below those of higher value, or of the same value that came earlier."""
-    size, job = heap.shape[0], heap[root]
-    child = 2 * root + 1
-    while child < size:
-        other = child + 1
-        if other < size and (
-            values[heap[other]] > values[heap[child]]
-            or (values[heap[other]] == values[heap[child]] and heap[other] < heap[child])
-        ):
-            child = other
-        first = heap[child]
-        if values[first] < values[job] or (values[first] == values[job] and first > job):
-            break
-        heap[root] = first
-        root, child = child, 2 * child + 1
-    heap[root] = job
+        sink(heap, values, 1)
 
 
 @dataclass(frozen=True)

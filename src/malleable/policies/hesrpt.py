@@ -21,12 +21,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.catalog.spec import OpenFraction
-from malleable.engine.rule_interface import CLASS, WEIGHT
-from malleable.engine.speedup_table import encode, peak
-from malleable.policies.base.job_rule import JobRule, table_of
-from malleable.policies.rules.ordering import by_remaining, one_core_each
-from malleable.policies.rules.tolerances import DUST
+from malleable.policies.base import (
+    CLASS,
+    DUST,
+    WEIGHT,
+    JobRule,
+    OpenFraction,
+    by_remaining,
+    encode,
+    one_core_each,
+    peak,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

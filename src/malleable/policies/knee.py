@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.catalog.spec import Positive
-from malleable.engine.rule_interface import CLASS, REMAINING
-from malleable.engine.speedup_table import encode, speed
-from malleable.policies.base.job_rule import JobRule, table_of
-from malleable.policies.rules.ordering import ascending
-from malleable.policies.rules.tolerances import DUST
+from malleable.policies.base import (
+    CLASS,
+    DUST,
+    REMAINING,
+    JobRule,
+    Positive,
+    ascending,
+    encode,
+    speed,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -21,11 +21,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt
 
-from malleable.engine.rule_interface import CLASS, HELD
-from malleable.engine.speedup_table import encode, peak, speed
-from malleable.policies.base.job_rule import table_of
+from malleable.policies.base import CLASS, DUST, HELD, encode, peak, speed, table_of
 from malleable.policies.base.periodic_restarts import CELLS, PRICES, Restarting, change_factor
-from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.policies.base.job_rule import Decision, JobRule
-from malleable.policies.rules.costates import KEPT, ROOM
-from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.smartfill_rule import smartfill_integer_rule, smartfill_rule
+from malleable.policies.base import Decision, JobRule
+from malleable.policies.rules.market import market_jobs_table
+from malleable.policies.rules.smartfill_rule import KEPT, ROOM, smartfill_integer_rule, smartfill_rule
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Smartfill(JobRule):
     blocking: ClassVar[bool] = False
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
-        room = np.zeros(KEPT + 2 * ROOM)
+        room = np.zeros(len(KEPT) + 2 * ROOM)
         if not integer:
             return Decision(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), room]))
         buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.ordering import one_core_each
+from malleable.policies.base import JobRule, one_core_each
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
-from malleable.engine.speedup_table import peak
-from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.tolerances import TINY
+from malleable.policies.base import CLASS, REMAINING, TINY, WEIGHT, JobRule, peak
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

@@ -14,20 +14,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from malleable.engine.rule_interface import INDEX, ClassProgram, JobProgram
-from malleable.policies.base.job_rule import Decision
-from malleable.policies.base.market_rule import MarketRule
-from malleable.policies.rules.class_rules import market_table, one_core_each_fits, wham_rule
-from malleable.policies.rules.class_rules_in_closed_form import (
-    has_closed_forms,
+from malleable.policies.base import INDEX, ClassProgram, Decision, JobProgram, MarketRule
+from malleable.policies.rules.class_rules import (
+    WHAM,
+    market_table,
+    one_core_each_fits,
     quadratic_rule,
     quadratic_table,
+    wham_rule,
 )
-from malleable.policies.rules.gear_rule import gear_price, gear_rule
-from malleable.policies.rules.gear_table import gear_table
-from malleable.policies.rules.market_groups import WHAM, market_jobs_table
-from malleable.policies.rules.reported_price import reported_price
-from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.gears import gear_price, gear_rule, gear_table
+from malleable.policies.rules.market import market_jobs_table
+from malleable.policies.rules.market_rules import reported_price, wham_integer_rule, wham_jobs_rule
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
@@ -59,6 +57,7 @@ class Wham(MarketRule):
         speedups, costs = workload.speedups, workload.holding_costs
         if not one_core_each_fits(speedups, cores):
             return JobProgram(wham_jobs_rule, market_jobs_table(workload, cores))
-        if has_closed_forms(speedups):
-            return ClassProgram(quadratic_rule, quadratic_table(speedups, costs), INDEX)
+        closed = quadratic_table(speedups, costs)
+        if closed is not None:
+            return ClassProgram(quadratic_rule, closed, INDEX)
         return ClassProgram(wham_rule, market_table(speedups, self.buyers(workload).weights, cores), INDEX)

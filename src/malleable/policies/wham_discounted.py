@@ -30,16 +30,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from malleable.catalog.spec import Positive, positive
-from malleable.contracts import Allocation, Policy
+from malleable.catalog.spec import positive
 from malleable.distributions.exponential import Exponential
-from malleable.engine.rule_interface import JobProgram
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, JobType, checked_cores
-from malleable.policies.base.job_rule import JobRule
-from malleable.policies.base.memoization import memoized
-from malleable.policies.rules.discounted_demand import discounted_table
-from malleable.policies.rules.discounted_job_rule import discounted_rule
+from malleable.policies.base import Allocation, JobProgram, JobRule, Policy, Positive, memoized
+from malleable.policies.rules.discounted_market import discounted_table
+from malleable.policies.rules.discounted_rule import discounted_rule
 from malleable.policies.wham import Wham
 from malleable.theory.fluid import Fluid
 

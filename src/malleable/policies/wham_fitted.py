@@ -1,9 +1,9 @@
 """`wham-discounted` improved once, for known sizes: a value function is fitted to it, then GREEDY on that.
 
 What a state of the system costs from now on under `wham-discounted` is nearly a quadratic function of what is
-left of the jobs (`rules.value_features`, `size_aware.value_fit`). A unit of a job's work is worth what it
+left of the jobs (`fitted.size_value`, `fitted.size_value_fit`). A unit of a job's work is worth what it
 saves of that, and at every event the cores are divided so that Σ w_j s_j(k_j) is largest
-(`rules.fitted_rule`).
+(`fitted.size_value`).
 
 The fit takes a path of some ten thousand events, once for a workload and a number of cores. It then has to
 cost less than `wham-discounted` in a short simulation on the same jobs; if it does not, or if there is no
@@ -26,17 +26,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge
 
-from malleable.catalog.spec import Count, OpenFraction
 from malleable.model import ConditionWarning, checked_cores
-from malleable.policies.base.job_rule import Decision, JobRule
-from malleable.policies.base.memoization import memoized
+from malleable.policies.base import Count, Decision, JobRule, OpenFraction, memoized
 from malleable.policies.base.paired_trial import HEADROOM
-from malleable.policies.rules.discounted_demand import discounted_table
-from malleable.policies.rules.discounted_job_rule import discounted_rule
-from malleable.policies.rules.fitted_rule import fitted_integer_rule, fitted_rule
-from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.value_features import DISCOUNTED_NUMBERS
-from malleable.policies.size_aware.improvement import Improvement, improvement
+from malleable.policies.fitted.improvement import Improvement, improvement
+from malleable.policies.fitted.size_value import fitted_integer_rule, fitted_rule
+from malleable.policies.rules.discounted_market import DISCOUNTED, discounted_table
+from malleable.policies.rules.discounted_rule import discounted_rule
+from malleable.policies.rules.market import market_jobs_table
 from malleable.policies.wham_discounted import Outlook, WhamDiscounted
 from malleable.theory.market import GreedyBuyers
 
@@ -98,7 +95,7 @@ def _whole_table(workload: Workload, cores: float, base: FloatArray, numbers: Fl
     """The same table with the widths that are of use on whole cores."""
     buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
     market = market_jobs_table(workload, cores, buyers=buyers)
-    return np.concatenate([market, base[-DISCOUNTED_NUMBERS:], numbers])
+    return np.concatenate([market, base[-len(DISCOUNTED) :], numbers])
 
 
 @memoized

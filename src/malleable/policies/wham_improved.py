@@ -2,9 +2,9 @@
 
 WHAM is optimal as n → ∞. On few cores it loses up to 16 % to the best policy that is blind to sizes, most of
 it because it never lets a cheap job wait while cores suffice for all. Policy improvement repairs that: fit
-the value function h of the class counts (`improvement.quadratic_fit`), and in every state divide the cores so
-that Σ_i μ_i [h(x) − h(x − e_i)] · (speed of class i) is largest (`rules.improved_rule`). Two such steps come
-within 0.1 % of the optimum nearly everywhere; see "Better than WHAM on few cores" in the docs.
+the value function h of the class counts (`improved.count_value_fit`), and in every state divide the cores so
+that Σ_i μ_i [h(x) − h(x − e_i)] · (speed of class i) is largest (`improved.improved_rule`). Two such steps
+come within 0.1 % of the optimum nearly everywhere; see "Better than WHAM on few cores" in the docs.
 
 The fit assumes Poisson arrivals and exponential sizes of the given means; the policy runs on any. It is made
 once for each workload and number of cores, and where a check sees no gain beyond doubt, the policy is WHAM.
@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge
 
-from malleable.contracts import Allocation, Policy
 from malleable.model import checked_cores
+from malleable.policies.base import Allocation, Policy
 from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.greedy import Greedy
-from malleable.policies.improvement.plan import Plan, plan
-from malleable.policies.improvement.programs import class_program, job_program, shares_in_time
-from malleable.policies.rules.improved_rule import improved_rule
-from malleable.policies.rules.value_table import CLEARED, HEADER, UNIT, WEIGHT, value_table, write_weights
+from malleable.policies.improved.count_value import COUNT_VALUE, NOW, value_table, write_weights
+from malleable.policies.improved.improved_rule import improved_rule
+from malleable.policies.improved.job_rules import class_program, job_program, shares_in_time
+from malleable.policies.improved.plan import Plan, plan
 from malleable.policies.wham import Wham
 
 if TYPE_CHECKING:
@@ -100,12 +100,14 @@ def _by_class(jobs: Jobs, counts: FloatArray, cores: float, table: FloatArray) -
     """The rule of the simulator, on class counts."""
     widths, own = np.zeros(len(counts)), int(table[1])
     improved_rule(counts, cores, table, widths)
-    return Allocation(widths[jobs.class_index], float(table[own + CLEARED] * table[own + UNIT]))
+    return Allocation(
+        widths[jobs.class_index], float(table[own + COUNT_VALUE.CLEARED] * table[own + COUNT_VALUE.UNIT])
+    )
 
 
 def _weights(counts: FloatArray, cores: float, table: FloatArray) -> FloatArray:
     """What a unit of speed is worth to each class now, in cost per unit of time."""
     write_weights(counts, cores, table)
     own, m = int(table[1]), len(counts)
-    first = own + HEADER + WEIGHT * m
-    return np.asarray(np.maximum(table[first : first + m], 0.0) * table[own + UNIT])
+    first = own + len(COUNT_VALUE) + NOW.WEIGHT * m
+    return np.asarray(np.maximum(table[first : first + m], 0.0) * table[own + COUNT_VALUE.UNIT])

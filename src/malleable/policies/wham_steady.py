@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.engine.speedup_table import encode
 from malleable.errors import InfeasibleError, UnsupportedError
-from malleable.policies.base.job_rule import Decision
-from malleable.policies.rules.gear_rule import gear_price
-from malleable.policies.rules.gear_table import END, gear_table
-from malleable.policies.rules.market_groups import WHAM
+from malleable.policies.base import Decision, encode
+from malleable.policies.rules.class_rules import WHAM
+from malleable.policies.rules.gears import GEAR_TABLE, gear_price, gear_table
+from malleable.policies.rules.steady_demand import USUAL
 from malleable.policies.rules.steady_rule import steady_rule
 from malleable.policies.wham import Wham
 from malleable.policies.wham_discounted import WhamDiscounted
@@ -43,11 +42,10 @@ class WhamSteady(Wham):
             return super().decision(workload, cores, integer=integer)
         whole = integer or _dearest_move(workload) > PARTS
         gears = gear_table(workload, cores, WHAM, real=not whole)
-        gears[END] += 2
-        usual = [
-            WhamDiscounted().outlook(workload, cores).discount,
-            _long_run_price(workload, cores) / cost_unit(workload.holding_costs),
-        ]
+        gears[GEAR_TABLE.END] += len(USUAL)
+        usual = np.empty(len(USUAL))
+        usual[USUAL.RATE] = WhamDiscounted().outlook(workload, cores).discount
+        usual[USUAL.PRICE] = _long_run_price(workload, cores) / cost_unit(workload.holding_costs)
         table = np.concatenate([gears, usual, encode(workload.speedups, widest=max(cores, 2.0))])
         return Decision(steady_rule, table, gear_price, whole=whole)
 

@@ -12,6 +12,7 @@ from malleable.results import Result, Status, summarise
 from malleable.results.versions import installed_versions
 from malleable.simulation.engine_choice import start_run
 from malleable.simulation.program import program
+from malleable.sources import Drawn
 from malleable.statistics import reached
 from malleable.statistics.run_length import jobs_needed
 from malleable.statistics.sampling import REPLICATIONS
@@ -60,7 +61,7 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
         interpreted=settings.interpreted,
         widths=settings.widths,
         **_machine_options(task),
-        **({"least_jobs": _least_jobs(task, aim)} if on_gpu else {}),
+        **({"least_jobs": _least_jobs(task, aim), "seed": _drawn_seed(task)} if on_gpu else {}),
     )
     while True:
         run.extend(aim, None if progress is None else partial(_told, progress, aim))
@@ -81,6 +82,11 @@ def _machine_options(task: Task) -> dict[str, Any]:
     seed = getattr(task.source, "seed", settings.seed)
     changes = None if settings.capacity is None else settings.capacity.changes(task.cores, seed)
     return {"sizes_known": settings.sizes == "known", "changes": changes}
+
+
+def _drawn_seed(task: Task) -> int | None:
+    """The seed of which a device draws the jobs itself; None where a source of another kind gives them."""
+    return task.source.seed if type(task.source) is Drawn else None
 
 
 def _replication_jobs(task: Task) -> float:

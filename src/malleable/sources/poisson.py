@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.sources.generators import choose, generator
+from malleable.numerics.choices import choose
+from malleable.sources.generators import generator
 from malleable.sources.sizes import Sizes, exponential_mixture
 from malleable.sources.streams import Chunk
 
@@ -22,7 +23,6 @@ class PoissonStream:
     """
 
     def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
-        self.seed = seeds.entropy
         gaps, coins, sizes = seeds.spawn(3)
         self._gaps, self._coins = generator(gaps), generator(coins)
         self._mean_gap = 1.0 / workload.total_rate
@@ -48,7 +48,9 @@ class PoissonStream:
         times[0] += self._now
         np.cumsum(times, out=times)
         self._now = float(times[-1])
-        chosen = choose(self._coins, self._bounds, self._chunk)
+        chosen = np.zeros(self._chunk, dtype=np.int64)
+        if len(self._bounds):
+            chosen = choose(self._coins.random(self._chunk), self._bounds)
         if not self._mixed:
             return Chunk(times, chosen, self._sizes.draw(chosen))
         sizes = self._exponentials.standard_exponential(self._chunk)

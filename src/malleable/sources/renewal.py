@@ -19,7 +19,6 @@ class RenewalStream:
     """Independent renewal processes, one per class, merged in time (ties in order of the classes)."""
 
     def __init__(self, workload: Workload, seeds: np.random.SeedSequence, chunk: int) -> None:
-        self.seed = seeds.entropy
         gaps, sizes = seeds.spawn(2)
         self._laws = [c.arrivals.interval for c in workload.classes]
         self._rngs = [generator(s) for s in gaps.spawn(len(self._laws))]

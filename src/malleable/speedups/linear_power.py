@@ -5,14 +5,23 @@ f is infinite below κ and p/((1−p)k) above, so at price l a job wants max(κ,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge, Lt
 
-from malleable.catalog.spec import INFINITY, OpenFraction
-from malleable.contracts import Speedup
+from malleable.speedups.base import (
+    ALONG,
+    ROW,
+    Fit,
+    Formulas,
+    OpenFraction,
+    Speedup,
+    Width,
+    bounded_power,
+    width_between,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -20,14 +29,44 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 
+def speed(encoded: FloatArray, row: int, k: float) -> float:
+    """k up to κ, then κ·(k/κ)^p."""
+    kappa = float(encoded[row + ROW.A])
+    return k if k <= kappa else float(kappa * (k / kappa) ** float(encoded[row + ROW.B]))
+
+
+def demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:
+    """max(κ, c·p/((1−p)·l))."""
+    kappa, p = float(encoded[row + ROW.A]), float(encoded[row + ROW.B])
+    return max(kappa, weight * (p / (1.0 - p)) / price)
+
+
+def work_demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:
+    """κ·max(1, w·p/l)^{1/(1−p)}."""
+    kappa, p = float(encoded[row + ROW.A]), float(encoded[row + ROW.B])
+    return max(kappa, kappa * bounded_power(weight * p / price, 1.0 / (1.0 - p)))
+
+
+def shape(encoded: FloatArray, row: int, z: float) -> tuple[float, float, float]:
+    """The elasticity is p from κ on."""
+    kappa, p = float(encoded[row + ROW.A]), float(encoded[row + ROW.B])
+    return math.exp(p * z) * kappa ** (1.0 - p), p, 0.0
+
+
 @dataclass(frozen=True)
 class LinearPower(Speedup):
     """Linear up to `cores`, a power law with `exponent` above."""
 
-    cores: Annotated[float, Ge(1), Lt(INFINITY)]
+    cores: Width
     exponent: OpenFraction
 
     vectorised: ClassVar[bool] = True
+    formulas: ClassVar = Formulas(("cores", "exponent"), speed, demand, work_demand, shape)
+    fit: ClassVar = Fit(
+        tuple((x, 0.5) for x in ALONG),
+        lambda theta, widest: LinearPower(width_between(theta[0], widest), theta[1]),
+        kink=True,
+    )
 
     def speed(self, cores: FloatArray) -> FloatArray:
         return np.where(cores <= self.cores, cores, self._power(cores))

@@ -5,14 +5,13 @@ f is infinite below κ and 0 above, so a job wants exactly κ cores at any price
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from annotated_types import Ge, Lt
 
-from malleable.catalog.spec import INFINITY
-from malleable.contracts import Speedup
+from malleable.speedups.base import ALONG, ROW, Fit, Formulas, Speedup, Width, width_between
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -20,13 +19,32 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
 
+def speed(encoded: FloatArray, row: int, k: float) -> float:
+    """min(k, κ)."""
+    return min(k, float(encoded[row + ROW.A]))
+
+
+def demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:  # noqa: ARG001
+    """κ at any price, whoever buys."""
+    return float(encoded[row + ROW.A])
+
+
+def shape(encoded: FloatArray, row: int, z: float) -> tuple[float, float, float]:
+    """Flat from κ on."""
+    return min(math.exp(z), float(encoded[row + ROW.A])), 0.0, 0.0
+
+
 @dataclass(frozen=True)
 class Rooftop(Speedup):
     """Perfectly parallel up to `cores`, flat above."""
 
-    cores: Annotated[float, Ge(1), Lt(INFINITY)]
+    cores: Width
 
     vectorised: ClassVar[bool] = True
+    formulas: ClassVar = Formulas(("cores",), speed, demand, demand, shape)
+    fit: ClassVar = Fit(
+        tuple((x,) for x in ALONG), lambda theta, widest: Rooftop(width_between(theta[0], widest)), kink=True
+    )
 
     def speed(self, cores: FloatArray) -> FloatArray:
         return np.minimum(cores, self.cores)

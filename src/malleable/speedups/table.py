@@ -7,6 +7,7 @@ job that is given a bad number of cores is taken to use a good one now and then.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -14,10 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 from annotated_types import MinLen
 
-from malleable.catalog.spec import Positive
-from malleable.contracts import Speedup
 from malleable.errors import ParameterError
 from malleable.numerics.hull import FLAT, Hull, pricing_hull, upper_hull
+from malleable.speedups.base import ROW, Formulas, Positive, Speedup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,60 @@ UNIT = 1e-9
 """How far from 1 a table may say s(1) is."""
 
 
+def speed(encoded: FloatArray, row: int, k: float) -> float:
+    """Straight between corners, flat after the last."""
+    start, points = int(encoded[row + ROW.START]), int(encoded[row + ROW.POINTS])
+    j = corner_below(encoded, start, points, k)
+    s0 = float(encoded[start + points + j])
+    if j == points - 1:
+        return s0
+    k0, k1, s1 = float(encoded[start + j]), float(encoded[start + j + 1]), encoded[start + points + j + 1]
+    return float(s0 + (k - k0) / (k1 - k0) * (s1 - s0))
+
+
+def demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:
+    """The vertex behind the last step whose price is above price/weight."""
+    vertices = int(encoded[row + ROW.VERTICES])
+    widths = int(encoded[row + ROW.START]) + 2 * int(encoded[row + ROW.POINTS])
+    return float(encoded[widths + _steps(encoded, widths + vertices, vertices - 1, price, weight)])
+
+
+def work_demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:
+    """The vertex behind the last edge whose slope is above price/weight."""
+    vertices = int(encoded[row + ROW.VERTICES])
+    widths = int(encoded[row + ROW.START]) + 2 * int(encoded[row + ROW.POINTS])
+    return float(encoded[widths + _steps(encoded, widths + 2 * vertices - 1, vertices - 1, price, weight)])
+
+
+def shape(encoded: FloatArray, row: int, z: float) -> tuple[float, float, float]:
+    """A polygon has none that a search could use: its corners are compared instead."""
+    return speed(encoded, row, math.exp(z)), 0.0, 0.0
+
+
+def corner_below(encoded: FloatArray, start: int, points: int, k: float) -> int:
+    """The last of the corners whose width is at most k."""
+    low, high = 0, points
+    while high - low > 1:
+        middle = (low + high) // 2
+        if encoded[start + middle] <= k:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _steps(encoded: FloatArray, start: int, edges: int, price: float, weight: float) -> int:
+    """How many of the edges, whose prices fall, a job of this weight buys at this price."""
+    low, high = 0, edges
+    while low < high:
+        middle = (low + high) // 2
+        if encoded[start + middle] * weight > price:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @dataclass(frozen=True)
 class Table(Speedup):
     """Measured points, joined by straight lines; `hull` replaces them by their upper concave hull."""
@@ -39,6 +93,7 @@ class Table(Speedup):
     hull: bool = False
 
     vectorised: ClassVar[bool] = True
+    formulas: ClassVar = Formulas((), speed, demand, work_demand, shape)
 
     def check(self) -> None:
         k, s = self.cores, self.speedup

@@ -7,24 +7,100 @@ for k ≥ 1, so Newton's method from above falls monotonically onto the root.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from annotated_types import Ge, Lt
 
-from malleable.catalog.spec import NonNegative
-from malleable.contracts import Speedup
 from malleable.errors import ParameterError
+from malleable.speedups.base import ROW, Fit, Formulas, NonNegative, Speedup
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from malleable.contracts import FloatArray
 
-NEWTON_STEPS = 80
+NEWTON_STEPS, COMPILED_STEPS = 80, 200
 LARGEST = 1e18
 """A width beyond which nothing is bought, where cores are free and the speed never peaks."""
+
+
+def speed(encoded: FloatArray, row: int, k: float) -> float:
+    """k/(1 + σ(k−1) + κk(k−1))."""
+    sigma, kappa = float(encoded[row + ROW.A]), float(encoded[row + ROW.B])
+    return k / (1.0 + sigma * (k - 1.0) + kappa * k * (k - 1.0))
+
+
+def demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:
+    """The root of 2κy·k³ + (y(σ−κ)+κ)·k² = 1−σ, y = price/weight, by Newton's method from above."""
+    sigma, kappa, top = (
+        float(encoded[row + ROW.A]),
+        float(encoded[row + ROW.B]),
+        float(encoded[row + ROW.PEAK]),
+    )
+    if weight <= 0.0 or price * (sigma + kappa) >= weight * (1.0 - sigma - kappa):
+        return 1.0
+    y = price / weight
+    a, b, c = 2.0 * kappa * y, y * (sigma - kappa) + kappa, 1.0 - sigma
+    k = top
+    if a > 0.0:
+        k = min(k, (c / a) ** (1.0 / 3.0))
+    if b > 0.0:
+        k = min(k, math.sqrt(c / b))
+    if k == math.inf:
+        return math.inf
+    k = max(1.0, k)
+    for _ in range(COMPILED_STEPS):
+        following = max(1.0, k - (k * k * (a * k + b) - c) / (k * (3.0 * a * k + 2.0 * b)))
+        done = abs(following - k) <= 1e-15 * k
+        k = following
+        if done:
+            break
+    return k
+
+
+def work_demand(encoded: FloatArray, row: int, price: float, weight: float) -> float:
+    """The root of y·d² + κk² = 1−σ with d = 1 + σ(k−1) + κk(k−1): increasing and convex, so from above."""
+    sigma, kappa, top = (
+        float(encoded[row + ROW.A]),
+        float(encoded[row + ROW.B]),
+        float(encoded[row + ROW.PEAK]),
+    )
+    if weight <= 0.0 or price >= weight * (1.0 - sigma - kappa):
+        return 1.0
+    y = price / weight
+    k = top
+    if sigma > 0.0:
+        k = min(k, math.sqrt((1.0 - sigma) / y) / sigma)
+    k = max(1.0, k)
+    for _ in range(COMPILED_STEPS):
+        d = 1.0 + sigma * (k - 1.0) + kappa * k * (k - 1.0)
+        d1 = sigma - kappa + 2.0 * kappa * k
+        above = y * d * d + kappa * k * k - (1.0 - sigma)
+        following = max(1.0, k - above / (2.0 * y * d * d1 + 2.0 * kappa * k))
+        done = abs(following - k) <= 1e-15 * k
+        k = following
+        if done:
+            break
+    return k
+
+
+def shape(encoded: FloatArray, row: int, z: float) -> tuple[float, float, float]:
+    """With d as above the elasticity is (1 − σ − κk²)/d."""
+    sigma, kappa, k = float(encoded[row + ROW.A]), float(encoded[row + ROW.B]), math.exp(z)
+    d = 1.0 + sigma * (k - 1.0) + kappa * k * (k - 1.0)
+    rise = 1.0 - sigma - kappa * k * k
+    return k / d, rise / d, -k * (2.0 * kappa * k * d + rise * (sigma - kappa + 2.0 * kappa * k)) / (d * d)
+
+
+def fitted(theta: Sequence[float], widest: float) -> Usl:
+    """A speedup must not fall where it is used: its peak lies at the widest measured width or beyond it."""
+    contention, share = theta
+    return Usl(contention, share * (1.0 - contention) / widest**2)
 
 
 @dataclass(frozen=True)
@@ -35,6 +111,8 @@ class Usl(Speedup):
     coherency: NonNegative
 
     vectorised: ClassVar[bool] = True
+    formulas: ClassVar = Formulas(("contention", "coherency"), speed, demand, work_demand, shape, smooth=True)
+    fit: ClassVar = Fit(((0.01, 0.5), (0.2, 0.1), (0.2, 0.9)), fitted)
 
     def check(self) -> None:
         if self.contention == 0.0 and self.coherency == 0.0:

@@ -61,6 +61,18 @@ class Estimate:
             return 0.0
         return self.half_width / abs(self.mean) if self.mean != 0.0 and isfinite(self.mean) else inf
 
+    def scaled(self, factor: float) -> Estimate:
+        """The same in another unit: everything times a positive factor."""
+        return Estimate(self.mean * factor, self.low * factor, self.high * factor)
+
+    def over(self, unit: float) -> Estimate:
+        """The same as multiples of a positive unit."""
+        return Estimate(self.mean / unit, self.low / unit, self.high / unit)
+
+    def shifted(self, by: float) -> Estimate:
+        """Everything larger by a known number."""
+        return Estimate(self.mean + by, self.low + by, self.high + by)
+
     def __str__(self) -> str:
         return f"{self.mean:.6g} ± {self.half_width:.2g}"
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from malleable.contracts import FloatArray
-from malleable.errors import MalleableError, ParameterError
+from malleable.errors import MalleableError, ParameterError, UnsupportedError
 from malleable.theory.many_trajectories import Swarm
 from malleable.theory.relaxed import least_cores
 
@@ -42,6 +42,10 @@ MOST_STEPS = 2000
 """Where a trajectory that does not get on with others is followed alone."""
 FEW_JOBS = 1e-9
 """Absolute error allowed, relative to the load."""
+
+
+class AbruptError(UnsupportedError):
+    """A rule whose answers jump wherever its trajectories go: no step is short enough."""
 
 
 class Attractor(NamedTuple):
@@ -95,9 +99,16 @@ def _integrate(fluid: Fluid, start: FloatArray, times: FloatArray) -> FloatArray
 def _solved(fluid: Fluid, start: FloatArray, times: FloatArray, method: str) -> Any:
     """What SciPy makes of it. Every market is found from the one before."""
     market: Clearing | None = None
+    calls = 0
 
     def drift(_: float, state: FloatArray) -> FloatArray:
-        nonlocal market
+        nonlocal market, calls
+        calls += 1
+        if calls > fluid.patience:
+            raise AbruptError(
+                "the rule changes too abruptly for trajectories of its fluid equation to be followed",
+                "simulate, or leave the trajectories out with --starts 0 (starts=0)",
+            )
         jobs = np.maximum(fluid.by_class(state), 0.0)
         market = fluid.market(jobs, market) if jobs.any() else None
         return fluid.drift(state, market)
@@ -116,6 +127,12 @@ def _solved(fluid: Fluid, start: FloatArray, times: FloatArray, method: str) -> 
         )
 
 
+def settling_time(fluid: Fluid) -> float:
+    """Long enough for the work of a full system to be done."""
+    spare = fluid.cores - least_cores(fluid.workload, fluid.buyers)
+    return fluid.cores * float(fluid.workload.mean_sizes.max()) / spare
+
+
 def _leaves(fluid: Fluid, states: FloatArray) -> bool:
     return bool((fluid.overload(states) > 1.0 + OVER).any())
 
@@ -129,10 +146,8 @@ def study(
     progress: Callable[[int, int], None] | None,
 ) -> Attractor:
     """Follow trajectories from many starts until they arrive or time is up."""
-    # Long enough for a deviation to fall by 1e-8, and for the work of a full system to be done.
-    spare = fluid.cores - least_cores(fluid.workload, fluid.buyers)
-    drain = fluid.cores * float(fluid.workload.mean_sizes.max()) / spare
-    time = drain if slowest >= 0.0 else 20.0 / -slowest
+    # Long enough for a deviation to fall by 1e-8.
+    time = settling_time(fluid) if slowest >= 0.0 else 20.0 / -slowest
     length = float(np.linalg.norm(point.state))
     converged = left = done = 0
     worst = 0.0
@@ -196,7 +211,7 @@ def _starts(fluid: Fluid, target: FloatArray, count: int, seed: int) -> Iterator
     rng = np.random.default_rng(seed)
     phases = len(target)
     # Jobs of one phase alone that fill the cores.
-    full = fluid.cores / np.maximum(fluid.buyers.floor, 1.0)[fluid.owner]
+    full = fluid.cores / fluid.floor[fluid.owner]
     special = [np.zeros(phases), target / float(fluid.overload(target))]
     corners = rng.permutation(phases)[: max(0, (count - 2) // 2)]
     for i in range(count):

@@ -45,7 +45,7 @@ def class_speeds(
     that chains of different rules differ only in what the rules do while cores suffice.
     """
     check_any_width(workload, "chain of counts")
-    policy.buyers(workload)  # refuses what is not a rule on class counts
+    buyers = policy.buyers(workload)  # refuses what is not a rule on class counts
     cores = checked_cores(cores)
     program = policy.program(workload, cores)
     if isinstance(program, ClassProgram) and program.discipline in {SHARE, INDEX, FIFO}:
@@ -56,7 +56,7 @@ def class_speeds(
     name = catalog.display("policies", policy.kind)
     if isinstance(program, ClassProgram):
         raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fw_cam for its cost")
-    if program is None or program.period:
+    if program is None or program.period or buyers is None:
         raise UnsupportedError(f"{name} has no rule on class counts", "simulate it")
     return partial(_by_job, program, workload, cores)
 

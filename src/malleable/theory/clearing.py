@@ -74,7 +74,7 @@ class Step(NamedTuple):
     widths: FloatArray
 
 
-class Clearing(NamedTuple):
+class Schedule(NamedTuple):
     """What a batch costs at least if its jobs finish in an order."""
 
     order: tuple[int, ...]
@@ -90,7 +90,7 @@ class Clearing(NamedTuple):
     attained, and is the optimum of the order."""
 
 
-def clearing(batch: Batch, order: Sequence[int]) -> Clearing:
+def clearing(batch: Batch, order: Sequence[int]) -> Schedule:
     """The costates of an order of finishing, from the last job to the first."""
     if sorted(order) != list(range(len(batch.sizes))):
         raise ParameterError(f"not an order of {len(batch.sizes)} jobs: {tuple(order)}")
@@ -100,10 +100,10 @@ def clearing(batch: Batch, order: Sequence[int]) -> Clearing:
         costates[job], step = _next_costate(batch, costates, order[: k + 1], total)
         steps.append(step)
     completions = _completions(batch, order, steps)
-    return Clearing(tuple(order), costates, float(costates @ batch.sizes), tuple(steps), completions)
+    return Schedule(tuple(order), costates, float(costates @ batch.sizes), tuple(steps), completions)
 
 
-def least_cost(batch: Batch) -> Clearing:
+def least_cost(batch: Batch) -> Schedule:
     """The order with the least bound: a lower bound for every policy, and the optimum if it is attained."""
     if len(batch.sizes) > MOST_JOBS:
         raise ParameterError(

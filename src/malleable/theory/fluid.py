@@ -33,7 +33,7 @@ from malleable import catalog
 from malleable.errors import UnstableError, UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.any_width import check_any_width
-from malleable.theory.market import Clearing, clear
+from malleable.theory.market import Buyers, Clearing, WhittleBuyers, clear
 from malleable.theory.relaxed import relax
 from malleable.theory.size_phases import size_phases
 
@@ -87,11 +87,16 @@ class Fluid:
 
     by_price: ClassVar[bool] = True
     """Whether counts act through one price alone."""
+    patience: float = np.inf
+    """How often an integrator may ask for the drift on one trajectory."""
 
     def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
         self.workload, self.policy, self.cores = workload, policy, checked_cores(cores)
         check_any_width(workload, "fluid equation")
-        self.buyers = policy.buyers(workload)
+        # A rule that is asked itself has none; these say what is feasible, and how fast widths are.
+        self.buyers: Buyers = policy.buyers(workload) or WhittleBuyers(
+            workload.speedups, workload.holding_costs
+        )
         laws = [size_phases(job_class, "fluid equation") for job_class in workload.classes]
         lengths = [len(p) for p, _ in laws]
         self.owner = np.repeat(np.arange(len(laws)), lengths)
@@ -131,9 +136,14 @@ class Fluid:
             out[..., phases] = (state[..., phases][..., None, :] @ generators)[..., 0, :]
         return out
 
+    @property
+    def floor(self) -> FloatArray:
+        """Cores that a job of each class takes at least where all are served at the same time."""
+        return np.maximum(self.buyers.floor, 1.0)
+
     def overload(self, state: FloatArray) -> FloatArray:
         """Cores that the least widths of all jobs need, relative to those there are; above 1 is overload."""
-        return np.asarray(self.by_class(state) @ np.maximum(self.buyers.floor, 1.0) / self.cores)
+        return np.asarray(self.by_class(state) @ self.floor / self.cores)
 
     def market(self, jobs: FloatArray, previous: Clearing | None = None) -> Clearing:
         """The cores that a job of each class gets when the classes have `jobs` jobs.
@@ -247,6 +257,10 @@ class Fluid:
         market = clear(self.bought, jobs, self.cores, price) if price else self.market(jobs)
         cost = float(self.workload.holding_costs @ jobs) / self.workload.total_rate
         return FixedPoint(state, jobs, relaxed.widths, relaxed.price, cost, market)
+
+    def no_expansion(self, point: FixedPoint) -> str:  # noqa: ARG002 - others look at it
+        """Why there is no expansion in 1/n, whatever its terms; empty if there is."""
+        return ""
 
     def _check_served(self, price: float) -> None:
         """A class priced out of the market grows without bound, whatever the load."""

@@ -10,7 +10,6 @@ floored-away core idles; any β in (0.5, 1).
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from malleable.errors import InfeasibleError, MalleableError, ParameterError, UnstableError
 from malleable.model import Workload, checked_cores
+from malleable.model.memoization import memoized
 from malleable.theory.market import WhittleBuyers
 from malleable.theory.queues import mgc_response_time
 from malleable.theory.relaxed import least_cores, relax
@@ -98,7 +98,7 @@ class FixedWidthPlan:
         }
 
 
-@functools.lru_cache(maxsize=256)
+@memoized
 def plan(
     workload: Workload, cores: float, beta: float = 0.8, *, repaired: bool = False, integer: bool = False
 ) -> FixedWidthPlan:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from malleable import catalog
+from malleable.contracts import called
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
 from malleable.theory.best_first_order import FirstOrder, best_first_order
-from malleable.theory.count_fluid import NO_EXPANSION, fluid_of
+from malleable.theory.count_fluid import fluid_of
 from malleable.theory.fluid import Fluid
 from malleable.theory.refined_mean_field import Refined, linearise, refine
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 STIFFEST = 1e13
 """Ratio of rates of change beyond which no step is small for one and long for the other."""
-
-
-NOT_REFINED = Refined(None, None, applies=False, reason=NO_EXPANSION, overload=None)
 
 
 class ClassPoint(NamedTuple):
@@ -116,7 +113,7 @@ def mean_field(
     _check_rates(eigenvalues, starts)
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
-    refined = refine(fluid, point, linear) if fluid.by_price else NOT_REFINED
+    refined = refine(fluid, point, linear)
     return MeanField(
         policy=_name(policy),
         cores=fluid.cores,
@@ -136,8 +133,7 @@ def mean_field(
 def _name(policy: Policy) -> str:
     """The policy as it is written on the command line: `greedy:weight=cmu`."""
     options = ",".join(f"{key}={value}" for key, value in policy.parameters().items())
-    name = catalog.display("policies", policy.kind)
-    return f"{name}:{options}" if options else name
+    return f"{called(policy)}:{options}" if options else called(policy)
 
 
 def _check_rates(eigenvalues: NDArray[np.complex128], starts: int) -> None:

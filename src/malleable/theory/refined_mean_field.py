@@ -26,6 +26,7 @@ from scipy import linalg
 from scipy.special import ndtr
 
 from malleable.errors import UnsupportedError
+from malleable.theory.count_fluid import CountFluid
 from malleable.theory.fluid import TIE, price_gradients
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def linearise(fluid: Fluid, point: FixedPoint) -> Linear:
 def refine(fluid: Fluid, point: FixedPoint, linear: Linear | None = None) -> Refined:
     """The 1/n correction at a fixed point of the fluid equation."""
     linear = linear or linearise(fluid, point)
-    reason = _no_answer(fluid, linear)
+    reason = _no_answer(fluid, linear) or fluid.no_expansion(point)
     if reason:
         return Refined(None, None, applies=False, reason=reason, overload=None)
     with np.errstate(all="ignore"):
@@ -164,7 +165,7 @@ def _no_answer(fluid: Fluid, linear: Linear) -> str:
 
 def _overload(fluid: Fluid, mean: FloatArray, W: FloatArray) -> float:
     """P(N ≥ n), with N counted in least widths, if the counts were normal."""
-    need = np.maximum(fluid.buyers.floor, 1.0)[fluid.owner]
+    need = fluid.floor[fluid.owner]
     spread = _spread(need, W)
     return float(ndtr((float(need @ mean) - fluid.cores) / max(spread, TINY)))
 
@@ -177,6 +178,9 @@ def _spread(direction: FloatArray, W: FloatArray) -> float:
 def _kink(fluid: Fluid, point: FixedPoint, W: FloatArray) -> str:
     """Whether a class meets a limit or a corner within one standard deviation of the price."""
     C = fluid.by_class(fluid.by_class(W).T)
+    if isinstance(fluid, CountFluid):
+        abrupt = fluid.kinks(point, C)
+        return f"counts of {_names(fluid, abrupt)} cross a kink or a jump of the rule" if abrupt.any() else ""
     cores, _, tied = fluid.response(point.market)
     if point.market.price == 0.0 and not tied:
         spread = _spread(cores[0], C)

@@ -8,7 +8,8 @@ Let jobs use n cores *on average* instead of at every moment. A unit of class-i 
 a concave maximisation (FW-Relax of the paper, by its dual, which needs neither concave speedups nor
 derivatives). At the best price l* the core-time used is n: Σ load_i k_i/s_i(k_i) = n. Where two widths tie
 at l*, work is split between them; the reported width is their average over time, which lies on the chord.
-One more core saves l* of holding cost per unit of time, dV*/dn = −l*/λ.
+A little more core-time saves l* of holding cost per unit of it, dV*/dn = −l*/λ. Where widths are restricted,
+one more core is more than that: it allows jobs to be wider, too. There the saving is λ(V*(n) − V*(n + 1)).
 
 Two restrictions make the bound tighter, and each holds for whoever keeps to it: no job is ever on more than n
 cores (every policy), and jobs get whole cores only (policies that say so, `Policy.whole_cores`). Where the
@@ -21,6 +22,7 @@ so many cores, with no job above the most there ever are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -65,7 +67,7 @@ class Bound:
     bound_integer: float
     """The tighter still that, besides, jobs get whole cores only."""
     price: float
-    """l*: what one more core saves per unit of time."""
+    """l*: what one more core saves per unit of time; without the wider jobs that it allows."""
     effective_load: float
     """Share of the cores in use."""
     classes: tuple[ClassBound, ...]
@@ -88,8 +90,19 @@ class Bound:
 
     @property
     def core_value(self) -> float:
-        """By how much the bound falls with one more core: l*/λ."""
+        """By how much the bound falls with one more core, l*/λ; without the wider jobs that it allows."""
         return self.price / self.workload.total_rate
+
+    @cached_property
+    def next_core_value(self) -> float:
+        """By how much the bound falls from n to n + 1 cores, which may allow jobs to be wider."""
+        more = _relaxed(self.workload, self.cores + 1.0, self.mean_cores + 1.0).value
+        return max(self.bound - more, 0.0)
+
+    @property
+    def next_core_saves(self) -> float:
+        """What n + 1 cores save per unit of time: λ times `next_core_value`."""
+        return self.next_core_value * self.workload.total_rate
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `malleable bound`."""
@@ -110,7 +123,13 @@ class Bound:
     def _about_the_machine(self) -> dict[str, Any]:
         """What machines add that demand more of jobs than the paper's."""
         more = {"mean_cores": self.mean_cores} if self.mean_cores != self.cores else {}
-        return more | ({"bound_unrestricted": self.unrestricted} if self.workload.restricted else {})
+        if not self.workload.restricted:
+            return more
+        return more | {
+            "bound_unrestricted": self.unrestricted,
+            "next_core_value": self.next_core_value,
+            "next_core_saves": self.next_core_saves,
+        }
 
 
 class Relaxation(NamedTuple):
@@ -204,6 +223,16 @@ def whole_core_bound(workload: Workload, cores: float, mean_cores: float) -> flo
     return relax(workload, _buyers(workload, cores, integer=True), mean_cores).value
 
 
+def _relaxed(workload: Workload, cores: float, mean_cores: float) -> Relaxation:
+    """The problem behind V*. Restricted widths end at the cores there are; others have no end."""
+    return relax(workload, _buyers(workload, cores if workload.restricted else UNLIMITED), mean_cores)
+
+
+def long_run_price(workload: Workload, cores: float) -> float:
+    """What one more core would save per unit of time, with no job on more cores than there are."""
+    return relax(workload, _buyers(workload, cores), cores).price
+
+
 def bound(workload: Workload, cores: float, mean_cores: float | None = None) -> Bound:
     """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants.
 
@@ -212,8 +241,7 @@ def bound(workload: Workload, cores: float, mean_cores: float | None = None) -> 
     cores = checked_cores(cores)
     there = cores if mean_cores is None else float(mean_cores)
     try:
-        # Restricted widths end at the cores there are, so there is no more freedom than that.
-        free = relax(workload, _buyers(workload, cores if workload.restricted else UNLIMITED), there)
+        free = _relaxed(workload, cores, there)
         capped = relax(workload, _buyers(workload, cores), there)
         whole = relax(workload, _buyers(workload, cores, integer=True), there)
         plain = WhittleBuyers(workload.speedups, workload.holding_costs)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.errors import ParameterError
+from malleable.numerics import choices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9
 """How far rounding in a document may take a sum of probabilities from 1, or of a row of rates from 0."""
-
-
 MOST_PHASES = 1000
 """Above this number of stages the matrices of a law cost more than they tell."""
 
@@ -45,16 +44,9 @@ def moment(p: FloatArray, Q: FloatArray, order: int) -> float:
     return inf if isnan(value) else value
 
 
-def choose(rng: np.random.Generator, p: FloatArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Draw `size` phases with probabilities p, whose sum may be off 1 by rounding.
-
-    One comparison per phase is several times faster than a search, and phases are few.
-    """
-    coins = rng.random(size)
-    phases = np.zeros(size, dtype=np.int16)
-    for edge in np.cumsum(p)[:-1] / p.sum():
-        phases += coins >= edge
-    return phases.astype(np.int64)
+def draw(rng: np.random.Generator, p: FloatArray, size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Draw `size` phases with probabilities p, whose sum may be off 1 by rounding."""
+    return choices.choose(rng.random(size), np.cumsum(p)[:-1] / p.sum())
 
 
 def serial(rates: FloatArray, onward: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -3,10 +3,3 @@
 Everything that runs on the device is a plain Python function until `device_code` compiles it, so that the
 same functions run in numba's CUDA simulator, compiled for a processor, and on a GPU.
 """
-
-import numpy as np
-
-DROPPED = "row_stack"
-"""NumPy 2.5 dropped this alias of `vstack`, which numba-cuda up to 0.30 imports."""
-if not hasattr(np, DROPPED):
-    setattr(np, DROPPED, np.vstack)

@@ -11,6 +11,7 @@ from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.kernels import (
     Specialisation,
     device_kernel,
+    launch,
     plain_kernel,
     processor_kernel,
     simulated,
@@ -99,8 +100,7 @@ class Device:
         # Work of the default stream, as sums and copies, waits for all of these and they for it.
         while len(self._streams) <= stream:
             self._streams.append(cuda.stream())
-        each = made_for.threads
-        device_kernel(made_for)[-(-threads // each), each, self._streams[stream]](*arguments)
+        launch(device_kernel(made_for), threads, made_for.threads, *arguments, stream=self._streams[stream])
 
     def columns(self, array: Any, columns: Any) -> Any:
         flat = array.reshape(-1, array.shape[-1])
@@ -127,7 +127,7 @@ class Device:
 
     @staticmethod
     def _start(kernel: Any, threads: int, *arguments: Any) -> None:
-        plain_kernel(kernel)[-(-threads // THREADS), min(THREADS, threads)](*arguments)
+        launch(plain_kernel(kernel), threads, min(THREADS, threads), *arguments)
 
     @property
     def most_replications(self) -> int:
@@ -206,7 +206,7 @@ class Simulator(Processor):
         arguments: tuple[Any, ...],
         stream: int = 0,  # noqa: ARG002
     ) -> None:
-        device_kernel(made_for)[threads, 1](*arguments)
+        launch(device_kernel(made_for), threads, 1, *arguments)
 
     @property
     def most_replications(self) -> int:

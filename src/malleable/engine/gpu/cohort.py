@@ -207,19 +207,9 @@ class Cohort:
 
         Cohorts in different streams run side by side.
         """
-        c, a = self.common, self.arrays
-        self.backend.launch(
-            self.specialisation(),
-            self.count,
-            (
-                self.setting.cores, last, int(drain), c["key"], 1.0 / self.setting.workload.total_rate,
-                a["numbers"], c["costs"], c["bounds"], c["kinds"], c["laws"], c["speeds"], c["limits"],
-                c["strides"], c["fixed"], c["slots_of"], c["encoded"], a["rule_tables"], c["given_times"],
-                c["given_classes"], c["given_sizes"], a["reals"], a["whole"], a["marks"], a["slots"],
-                a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"], 1, c["log"],
-            ),
-            stream,
-        )  # fmt: skip
+        known = {**self.common, **self.arrays}
+        arguments = last, int(drain), L.taken(L.Parameters, known), L.taken(L.Arrays, known)
+        self.backend.launch(self.specialisation(), self.count, arguments, stream)
 
     def extract(self, columns: Any) -> HostState:
         """Copies of all that some of the replications know."""

@@ -36,7 +36,6 @@ class CountTable(NamedTuple):
 
     rows: FloatArray
     limits: Any
-    strides: Any
 
 
 def signature(rule: Any) -> Any:
@@ -131,8 +130,7 @@ def count_table(
         else:
             rule = RuleAddress(compiled(program.rule, CLASS_RULE), CLASS_RULE)
             compiled(fill, signature(AS_ARGUMENT[CLASS_RULE]))(rule, *arguments)
-    strides = np.concatenate([[1], np.cumprod(limits[:-1] + 1)]).astype(np.int64)
-    return CountTable(rows, limits, strides)
+    return CountTable(rows, limits)
 
 
 def expected_present(

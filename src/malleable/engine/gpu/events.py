@@ -50,7 +50,9 @@ from malleable.engine.gpu.layout import (
     USED_AREA,
     WHOLE,
     WORK_TALLY,
+    Arrays,
     M,
+    Parameters,
 )
 from malleable.engine.gpu.marks import drop_longest, insert, mark_at
 from malleable.engine.gpu.queues import BORN, KIND, LEFT, NAME, SIZE, heap_in, heap_out, put
@@ -67,43 +69,20 @@ NO_CLASS = MINUS_ONE
 
 def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in registers cannot be passed on
     t: int,
-    n: float,
     last: int,
     drain: int,
-    key: int,
-    mean_gap: float,
-    numbers: Any,
-    costs: Any,
-    bounds: Any,
-    kinds: Any,
-    laws: Any,
-    speeds: Any,
-    limits: Any,
-    strides: Any,  # noqa: ARG001 - they follow from the limits
-    fixed: Any,
-    slots_of: Any,
-    encoded: Any,
-    rule_tables: Any,
-    given_times: Any,
-    given_classes: Any,
-    given_sizes: Any,
-    reals: Any,
-    whole: Any,
+    p: Parameters,
+    a: Arrays,
     marks: Any,
     slots: Any,
     born: Any,
     sizes: Any,
     names: Any,
-    queue: Any,
-    sums: Any,
-    histogram: Any,
-    every: int,
-    log: Any,
     near: Any,
 ) -> None:
     """Take the jobs of replication t up to number `last` (and all departures, if `drain`).
 
-    `numbers[t]` is the replication's number, by which its jobs are drawn.
+    The jobs that are served stand where the kernel has put them: in `marks`, `slots`, …, or in `near`.
     """
     V = cuda.local.array(M, np.float64)
     s = cuda.local.array(M, np.float64)
@@ -121,7 +100,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
     asked = cuda.local.array(M, np.float64)
     width = cuda.local.array(M, np.float64)
 
-    replication = numbers[t]
+    n, costs = p.n, p.costs
+    reals, whole, queue, sums = a.reals, a.whole, a.queue, a.sums
+    replication = a.numbers[t]
     job = whole[JOB, t]
     now = reals[NOW, t]
     next_time = reals[NEXT_TIME, t]
@@ -135,7 +116,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
         responses[i] = 0.0
         slowdowns[i] = 0.0
     present, queued, status = load(
-        t, room, limits, reals, whole, marks, near,
+        t, room, p.limits, a, marks, near,
         V, top, count, served, waiting, limit, following, following_size, drawn,
     )  # fmt: skip
     started = now
@@ -147,28 +128,30 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
         # The first job of all.
         if SOURCE == POISSON:
             next_time, next_class, next_size = poisson_job(
-                job, replication, key, mean_gap, bounds, kinds, laws
+                job, replication, p.key, p.mean_gap, p.bounds, p.kinds, p.laws
             )
         elif SOURCE == RENEWAL:
             for i in range(M):
-                following[i], following_size[i] = renewal_draws(0, i, replication, key, bounds, kinds, laws)
+                following[i], following_size[i] = renewal_draws(
+                    0, i, replication, p.key, p.bounds, p.kinds, p.laws
+                )
                 drawn[i] = 1
             next_class = earliest(following)
             next_time = chosen(following, next_class, 0.0)
             next_size = chosen(following_size, next_class, 0.0)
         elif job < last:
-            next_time = given_times[t, job]
-            next_class = np.int32(given_classes[t, job])
-            next_size = given_sizes[t, job]
+            next_time = a.given_times[t, job]
+            next_class = np.int32(a.given_classes[t, job])
+            next_size = a.given_sizes[t, job]
 
     while status == DONE:
         # The cores of the state. In a crowd every job served has one.
         if DISCIPLINE == POOLS:
             used = 0.0
             for i in range(M):
-                used += np.float64(served[i]) * fixed[i]
-                s[i] = fixed[M + i]
-                inverse[i] = fixed[2 * M + i]
+                used += np.float64(served[i]) * p.fixed[i]
+                s[i] = p.fixed[M + i]
+                inverse[i] = p.fixed[2 * M + i]
         elif DISCIPLINE != SHARE and present >= crowd:
             used = min(np.float64(present), n)
             for i in range(M):
@@ -182,9 +165,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 inside = inside and served[i] <= limit[i]
                 row = np.int32(row * (limit[i] + ONE) + served[i])
             if inside:
-                used = tabulated(speeds, row, s, inverse)
+                used = tabulated(p.speeds, row, s, inverse)
             elif RULE_ON_DEVICE:
-                used = decided(served, n, rule_tables[:, t], encoded, asked, width, s, inverse)
+                used = decided(served, n, a.rule_tables[:, t], p.encoded, asked, width, s, inverse)
             else:
                 status = OUTSIDE
                 break
@@ -243,13 +226,12 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 near[np.uint32(tally + WORK_TALLY)] += sizes[slot]
                 responses[np.uint32(who)] += response
                 slowdowns[np.uint32(who)] += slowdown
-                if (t >> 5) % every == 0:
-                    copy = (t >> 5) // every % histogram.shape[0]
-                    at = 2 * BINS * who
-                    cuda.atomic.add(histogram, (copy, at + histogram_bin(response)), np.uint32(1))
-                    cuda.atomic.add(histogram, (copy, at + BINS + histogram_bin(slowdown)), np.uint32(1))
+                copy = (t >> 5) % a.histogram.shape[0]
+                at = 2 * BINS * who
+                cuda.atomic.add(a.histogram, (copy, at + histogram_bin(response)), np.uint32(1))
+                cuda.atomic.add(a.histogram, (copy, at + BINS + histogram_bin(slowdown)), np.uint32(1))
                 if LOGGED:
-                    log[t, int(names[slot])] = now
+                    a.log[t, int(names[slot])] = now
             if DISCIPLINE != SHARE and queued > 0:
                 # A job that waits may start: the best by c/x, or the head of a queue.
                 q = NO_CLASS
@@ -305,12 +287,12 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
             # The job after it.
             if SOURCE == POISSON:
                 later, next_class, next_size = poisson_job(
-                    job, replication, key, mean_gap, bounds, kinds, laws
+                    job, replication, p.key, p.mean_gap, p.bounds, p.kinds, p.laws
                 )
                 next_time = now + later
             elif SOURCE == RENEWAL:
                 later, following_x = renewal_draws(
-                    chosen(drawn, j, 0), j, replication, key, bounds, kinds, laws
+                    chosen(drawn, j, 0), j, replication, p.key, p.bounds, p.kinds, p.laws
                 )
                 add(drawn, j, 1)
                 store(following, j, now + later)
@@ -319,9 +301,9 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 next_time = chosen(following, next_class, 0.0)
                 next_size = chosen(following_size, next_class, 0.0)
             elif SOURCE == GIVEN and job < last:
-                next_time = given_times[t, job]
-                next_class = np.int32(given_classes[t, job])
-                next_size = given_sizes[t, job]
+                next_time = a.given_times[t, job]
+                next_class = np.int32(a.given_classes[t, job])
+                next_size = a.given_sizes[t, job]
             if DISCIPLINE != SHARE:
                 # The queue that a job of class `kind` joins, if w >= 0: the newcomer, or one that makes way.
                 w = NO_CLASS
@@ -331,7 +313,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 kept_size = size
                 kept_name = name
                 if DISCIPLINE == POOLS:
-                    if chosen(served, j, ZERO) >= slots_of[j]:
+                    if chosen(served, j, ZERO) >= p.slots_of[j]:
                         w = j
                         j = NO_CLASS
                 elif present > most:
@@ -374,31 +356,14 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
                 if w >= 0:
                     length = chosen(waiting, w, ZERO)
                     if DISCIPLINE == INDEX:
-                        heap_in(
-                            queue,
-                            np.int32(w * room),
-                            length,
-                            t,
-                            kept_left,
-                            kept_born,
-                            kept_size,
-                            kept_name,
-                            kind,
-                        )
+                        first = np.int32(w * room)
+                        heap_in(queue, first, length, t, kept_left, kept_born, kept_size, kept_name)
                     else:
                         hole = np.int32(whole[WHOLE + COUNTERS * w + HEAD, t] + length)
                         if hole >= room:
                             hole = np.int32(hole - room)
-                        put(
-                            queue,
-                            np.int32(w * room + hole),
-                            t,
-                            kept_left,
-                            kept_born,
-                            kept_size,
-                            kept_name,
-                            kind,
-                        )
+                        behind = np.int32(w * room + hole)
+                        put(queue, behind, t, kept_left, kept_born, kept_size, kept_name, kind)
                     length = np.int32(length + ONE)
                     store(waiting, w, length)
                     queued = np.int32(queued + ONE)
@@ -420,7 +385,7 @@ def replicate(  # noqa: C901, PLR0912, PLR0915 - one function: what it keeps in 
 
     duration = now - started
     save(
-        t, duration, reals, whole, near, sums,
+        t, duration, a, near,
         V, count, served, waiting, following, following_size, drawn, responses, slowdowns,
     )  # fmt: skip
     sums[CLASS_SUMS * M + DURATION, t] += duration

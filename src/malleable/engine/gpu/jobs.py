@@ -25,21 +25,30 @@ def common_arrays(setting: Setting, backend: Backend, seed: int, copies: int = 1
     """What all cohorts of a run share."""
     m, upload = setting.classes, backend.upload
     return {
+        "n": setting.cores,
         "key": seed,
+        "mean_gap": 1.0 / setting.workload.total_rate,
         "costs": upload(np.asarray(setting.workload.holding_costs, dtype=float)),
         "bounds": upload(setting.bounds),
         "kinds": upload(setting.kinds.astype(np.int64)),
         "laws": upload(setting.laws.encoded),
         "speeds": upload(setting.table.rows),
         "limits": upload(setting.table.limits),
-        "strides": upload(setting.table.strides),
         "fixed": upload(setting.fixed),
         "slots_of": upload(np.array(setting.program.slots or (0,) * m, dtype=np.int64)),
         "encoded": upload(setting.encoded),
+        **nothing_given(m, backend, copies),
+    }
+
+
+def nothing_given(classes: int, backend: Backend, copies: int = 1) -> dict[str, Any]:
+    """Histograms that are empty, and what a launch has where jobs are drawn and not given."""
+    upload = backend.upload
+    return {
         "given_times": upload(np.zeros((1, 1))),
         "given_classes": upload(np.zeros((1, 1), dtype=np.int64)),
         "given_sizes": upload(np.zeros((1, 1))),
-        "histogram": upload(np.zeros((copies, m * 2 * BINS), dtype=np.uint32)),
+        "histogram": upload(np.zeros((copies, classes * 2 * BINS), dtype=np.uint32)),
         "log": upload(np.zeros((1, 1))),
     }
 

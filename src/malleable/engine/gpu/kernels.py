@@ -13,7 +13,20 @@ from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.cuda_api import config, cuda
 from malleable.engine.gpu.device_code import specialised
 from malleable.engine.gpu.events import replicate
-from malleable.engine.gpu.layout import COUNTERS, JOB, NAMED, ROOM, SERVED, STATISTICS, STATUS, WHOLE, M
+from malleable.engine.gpu.layout import (
+    BLOCK_SHARES,
+    COUNTERS,
+    JOB,
+    NAMED,
+    ROOM,
+    SERVED,
+    STATISTICS,
+    STATUS,
+    WHOLE,
+    Arrays,
+    M,
+    Parameters,
+)
 from malleable.engine.gpu.marks import mark_at, put_mark
 from malleable.engine.rule_interface import DONE
 
@@ -70,6 +83,7 @@ class Specialisation(NamedTuple):
             "COMPONENTS": self.components,
             "EXPONENTIAL_ONLY": self.exponential_only,
             "RULE_ON_DEVICE": self.rule is not None,
+            "BLOCK_SHARES": self.memory == SHARED,
             "HOT": self.hot,
             "TALLIES": self.classes * self.hot,
             "NEAR": self.classes * (self.hot + L.CLASS_TALLIES),
@@ -81,137 +95,85 @@ class Specialisation(NamedTuple):
         return known if self.rule is None else {**known, "rule": self.rule}
 
 
-def move_in(
-    t: int, whole: Any, marks: Any, born: Any, sizes: Any, names: Any,
-    near: Any, my_marks: Any, my_slots: Any, my_born: Any, my_sizes: Any, my_names: Any,
-) -> None:  # fmt: skip
-    """Bring the jobs of a replication to where its thread can get at them quickly."""
-    for i in range(M):
-        length = whole[WHOLE + COUNTERS * i + SERVED, t]
-        for place in range(length):
-            p = i * ROOM + place
-            put_mark(near, my_marks, i, place, marks[p, t])
-            if STATISTICS:
-                my_born[p] = born[p, t]
-                my_sizes[p] = sizes[p, t]
-            if NAMED:
-                my_names[p] = names[p, t]
-        if STATISTICS:
-            for place in range(ROOM):
-                my_slots[i * ROOM + place] = place
-
-
-def move_out(
-    t: int, whole: Any, marks: Any, born: Any, sizes: Any, names: Any,
-    near: Any, my_marks: Any, my_slots: Any, my_born: Any, my_sizes: Any, my_names: Any,
-) -> None:  # fmt: skip
-    """Bring them back, sorted by place."""
-    for i in range(M):
-        length = whole[WHOLE + COUNTERS * i + SERVED, t]
-        for place in range(length):
-            p = i * ROOM + place
-            marks[p, t] = mark_at(near, my_marks, i, place)
-            if STATISTICS:
-                slot = i * ROOM + my_slots[p]
-                born[p, t] = my_born[slot]
-                sizes[p, t] = my_sizes[slot]
-                if NAMED:
-                    names[p, t] = my_names[slot]
-
-
-def in_device_memory(
-    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
-    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
-    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
-    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:
-    Any, every: Any, log: Any,
-) -> None:  # fmt: skip
+def in_device_memory(last: Any, drain: Any, p: Parameters, a: Arrays) -> None:
     """A thread per replication; marks are sorted where they are."""
     t = cuda.grid(1)
-    if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
-        numbered = names[:, t] if NAMED else born[:, t]
-        near = cuda.local.array(NEAR, np.float64)
-        replicate(
-            t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
-            fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
-            marks[:, t], slots[:, t], born[:, t], sizes[:, t], numbered, queue,
-            sums, histogram, every, log, near,
-        )  # fmt: skip
+    if t < a.numbers.shape[0]:
+        in_place(t, last, drain, p, a, cuda.local.array(NEAR, np.float64))
 
 
-def in_local_memory(
-    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
-    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
-    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
-    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:  # noqa: ARG001
-    Any, every: Any, log: Any,
-) -> None:  # fmt: skip
-    """A thread per replication; marks stand in its local memory while it runs, and `slots` with them."""
-    t = cuda.grid(1)
-    if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
-        near = cuda.local.array(NEAR, np.float64)
-        my_marks = cuda.local.array(PLACES, np.float64)
-        my_slots = cuda.local.array(DATA, np.int32)
-        my_born = cuda.local.array(DATA, np.float64)
-        my_sizes = cuda.local.array(DATA, np.float64)
-        my_names = cuda.local.array(NUMBERS, np.float64)
-        move_in(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
-        numbered = my_names if NAMED else my_born
-        replicate(
-            t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
-            fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
-            my_marks, my_slots, my_born, my_sizes, numbered, queue,
-            sums, histogram, every, log, near,
-        )  # fmt: skip
-        move_out(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
-
-
-def in_shared_memory(
-    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
-    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
-    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
-    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:  # noqa: ARG001
-    Any, every: Any, log: Any,
-) -> None:  # fmt: skip
-    """A thread per replication; its first marks are in the memory that its block shares, in its own banks."""
-    t = cuda.grid(1)
-    block = cuda.shared.array((NEAR, THREADS), np.float64)
-    if t < numbers.shape[0] and (whole[JOB, t] < last or drain or whole[STATUS, t] != DONE):
-        near = block[:, cuda.threadIdx.x]
-        my_marks = cuda.local.array(PLACES, np.float64)
-        my_slots = cuda.local.array(DATA, np.int32)
-        my_born = cuda.local.array(DATA, np.float64)
-        my_sizes = cuda.local.array(DATA, np.float64)
-        my_names = cuda.local.array(NUMBERS, np.float64)
-        move_in(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
-        numbered = my_names if NAMED else my_born
-        replicate(
-            t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits, strides,
-            fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes, reals, whole,
-            my_marks, my_slots, my_born, my_sizes, numbered, queue,
-            sums, histogram, every, log, near,
-        )  # fmt: skip
-        move_out(t, whole, marks, born, sizes, names, near, my_marks, my_slots, my_born, my_sizes, my_names)
-
-
-def on_processor(
-    n: Any, last: Any, drain: Any, key: Any, mean_gap: Any, numbers: Any, costs: Any, bounds: Any,
-    kinds: Any, laws: Any, speeds: Any, limits: Any, strides: Any, fixed: Any, slots_of: Any, encoded:
-    Any, rule_tables: Any, given_times: Any, given_classes: Any, given_sizes: Any, reals: Any, whole:
-    Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any, queue: Any, sums: Any, histogram:
-    Any, every: Any, log: Any,
-) -> None:  # fmt: skip
+def on_processor(last: Any, drain: Any, p: Parameters, a: Arrays) -> None:
     """One replication after the other."""
     near = np.zeros(NEAR)
-    for t in range(numbers.shape[0]):
-        if whole[JOB, t] < last or drain or whole[STATUS, t] != DONE:
-            numbered = names[:, t] if NAMED else born[:, t]
-            replicate(
-                t, n, last, drain, key, mean_gap, numbers, costs, bounds, kinds, laws, speeds, limits,
-                strides, fixed, slots_of, encoded, rule_tables, given_times, given_classes, given_sizes,
-                reals, whole, marks[:, t], slots[:, t], born[:, t], sizes[:, t],
-                numbered, queue, sums, histogram, every, log, near,
-            )  # fmt: skip
+    for t in range(a.numbers.shape[0]):
+        in_place(t, last, drain, p, a, near)
+
+
+def in_place(t: int, last: Any, drain: Any, p: Parameters, a: Arrays, near: Any) -> None:
+    """Simulate a replication whose jobs stay where they stand."""
+    if unfinished(t, last, drain, a):
+        numbered = a.names[:, t] if NAMED else a.born[:, t]
+        replicate(
+            t, last, drain, p, a, a.marks[:, t], a.slots[:, t], a.born[:, t], a.sizes[:, t], numbered, near
+        )
+
+
+def in_thread_memory(last: Any, drain: Any, p: Parameters, a: Arrays) -> None:
+    """A thread per replication, whose jobs stand in its local memory while it runs, and `slots` with them.
+
+    Its first marks are near: in the memory that its block shares, in its own banks, or in local memory too.
+    """
+    t = cuda.grid(1)
+    if t < a.numbers.shape[0] and unfinished(t, last, drain, a):
+        if BLOCK_SHARES:
+            near = cuda.shared.array((NEAR, THREADS), np.float64)[:, cuda.threadIdx.x]
+        else:
+            near = cuda.local.array(NEAR, np.float64)
+        marks = cuda.local.array(PLACES, np.float64)
+        slots = cuda.local.array(DATA, np.int32)
+        born = cuda.local.array(DATA, np.float64)
+        sizes = cuda.local.array(DATA, np.float64)
+        names = cuda.local.array(NUMBERS, np.float64)
+        move_in(t, a, near, marks, slots, born, sizes, names)
+        replicate(t, last, drain, p, a, marks, slots, born, sizes, names if NAMED else born, near)
+        move_out(t, a, near, marks, slots, born, sizes, names)
+
+
+def unfinished(t: int, last: Any, drain: Any, a: Arrays) -> bool:
+    """Whether a replication has something left to do."""
+    return bool(a.whole[JOB, t] < last or drain or a.whole[STATUS, t] != DONE)
+
+
+def move_in(t: int, a: Arrays, near: Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any) -> None:
+    """Bring the jobs of a replication to where its thread can get at them quickly."""
+    for i in range(M):
+        length = a.whole[WHOLE + COUNTERS * i + SERVED, t]
+        for place in range(length):
+            at = i * ROOM + place
+            put_mark(near, marks, i, place, a.marks[at, t])
+            if STATISTICS:
+                born[at] = a.born[at, t]
+                sizes[at] = a.sizes[at, t]
+            if NAMED:
+                names[at] = a.names[at, t]
+        if STATISTICS:
+            for place in range(ROOM):
+                slots[i * ROOM + place] = place
+
+
+def move_out(t: int, a: Arrays, near: Any, marks: Any, slots: Any, born: Any, sizes: Any, names: Any) -> None:
+    """Bring them back, sorted by place."""
+    for i in range(M):
+        length = a.whole[WHOLE + COUNTERS * i + SERVED, t]
+        for place in range(length):
+            at = i * ROOM + place
+            a.marks[at, t] = mark_at(near, marks, i, place)
+            if STATISTICS:
+                slot = i * ROOM + slots[at]
+                a.born[at, t] = born[slot]
+                a.sizes[at, t] = sizes[slot]
+                if NAMED:
+                    a.names[at, t] = names[slot]
 
 
 def smaller(a: Any, b: Any) -> Any:
@@ -246,13 +208,29 @@ def device_function(copy: Any) -> Any:
     return cuda.jit(device=True)(copy)
 
 
+def body(made_for: Specialisation) -> Any:
+    """What a thread does, by where its marks stand."""
+    return in_device_memory if made_for.memory == DEVICE else in_thread_memory
+
+
 @functools.lru_cache(maxsize=64)
 def device_kernel(made_for: Specialisation) -> Any:
-    """The kernel for a device, compiled at its first launch."""
-    body = {SHARED: in_shared_memory, LOCAL: in_local_memory, DEVICE: in_device_memory}[made_for.memory]
-    replaced = {} if simulated() else BUILTINS
-    options = {} if made_for.registers is None or simulated() else {"max_registers": made_for.registers}
-    return cuda.jit(**options)(specialised(body, {**made_for.constants(), **replaced}, device_function))
+    """The kernel for a device."""
+    return for_device(body(made_for), made_for.constants(), made_for.registers)
+
+
+def for_device(function: Any, constants: dict[str, Any], registers: int | None = None) -> Any:
+    """A kernel that sees these constants, compiled at its first launch."""
+    if simulated():
+        return cuda.jit(specialised(function, constants, device_function))
+    options = {} if registers is None else {"max_registers": registers}
+    return cuda.jit(**options)(specialised(function, {**constants, **BUILTINS}, device_function))
+
+
+def launch(kernel: Any, threads: int, per_block: int, *arguments: Any, stream: Any = 0) -> None:
+    """Start a kernel; in the simulator a block is one thread, which it is quickest with."""
+    each = 1 if simulated() else per_block
+    kernel[-(-threads // each), each, stream](*arguments)
 
 
 @functools.cache

@@ -1,10 +1,9 @@
 """Laws of times as rows of numbers, and the plain function that draws from them.
 
-A law is drawn by its inverse: with S(x) = P(X > x) and U uniform, the x at which S(x) = U. Closed forms are
-written out; a law on finitely many values is a search in its cumulated probabilities; every other one is
-tabulated (see `inverse_table`). One row per law:
-
-    laws[8·i : …]      code, four parameters, where its data start, how many there are
+A law is drawn by its inverse: with S(x) = P(X > x) and U uniform, the x at which S(x) = U. Closed forms stand
+beside the laws and are found by listing the folder; a law on finitely many values is a search in its
+cumulated probabilities; every other one is tabulated (see `inverse_table`). A row has the columns of
+`distributions.base.inverse.Row`.
 
 A mixture is drawn as one of its components, so that the coin that chooses the class of a job chooses the
 component too.
@@ -17,12 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from malleable.distributions.bounded_pareto import BoundedPareto
-from malleable.distributions.deterministic import Deterministic
-from malleable.distributions.empirical import Empirical
+from malleable import catalog
+from malleable.distributions.base.inverse import LAW, Inverse, Steps
 from malleable.distributions.exponential import Exponential
-from malleable.distributions.pareto import Pareto
-from malleable.distributions.uniform import Uniform
+from malleable.engine.dispatch import by_code
 from malleable.engine.gpu.inverse_table import KNOTS_PER_UNIT, scaled_table
 
 if TYPE_CHECKING:
@@ -30,9 +27,20 @@ if TYPE_CHECKING:
 
     from malleable.contracts import Distribution, FloatArray
 
-EXPONENTIAL, DETERMINISTIC, UNIFORM, PARETO, BOUNDED_PARETO, VALUES, TABULATED = range(7)
-ROW = 8
-START, COUNT = 5, 6
+ROW = len(LAW)
+
+
+def _with_inverses() -> dict[type, Inverse]:
+    """The laws of the library that have a closed form; their places are their codes."""
+    here = __name__.partition(".")[0] + "."
+    kinds = sorted(kind for kind, place in catalog.kinds("distributions").items() if place.startswith(here))
+    found = {law: vars(law).get("inverse") for law in (catalog.find("distributions", kind) for kind in kinds)}
+    return {law: inverse for law, inverse in found.items() if isinstance(inverse, Inverse)}
+
+
+INVERSES = _with_inverses()
+CODES = {law: code for code, law in enumerate(INVERSES)}
+EXPONENTIAL, VALUES, TABULATED = CODES[Exponential], len(CODES), len(CODES) + 1
 
 
 class Laws(NamedTuple):
@@ -45,13 +53,14 @@ class Laws(NamedTuple):
     def exponential(self) -> bool:
         """Whether all are exponential."""
         rows = self.encoded[: int(self.encoded[-1]) * ROW].reshape(-1, ROW)
-        return bool((rows[:, 0] == EXPONENTIAL).all())
+        return bool((rows[:, LAW.FAMILY] == EXPONENTIAL).all())
 
     @property
     def continuous(self) -> bool:
         """Whether two values are never the same."""
         rows = self.encoded[: int(self.encoded[-1]) * ROW].reshape(-1, ROW)
-        return not bool(np.isin(rows[:, 0], (DETERMINISTIC, VALUES)).any())
+        separate = [code for code, one in enumerate(INVERSES.values()) if not one.continuous]
+        return not bool(np.isin(rows[:, LAW.FAMILY], [*separate, VALUES]).any())
 
 
 def components(law: Distribution) -> list[tuple[float, Distribution]]:
@@ -75,60 +84,29 @@ def encode_laws(laws: Sequence[Distribution]) -> Laws:
     for row, law in zip(rows, laws, strict=True):
         parameters, values, off = _described(law)
         row[: len(parameters)] = parameters
-        row[START], row[COUNT] = end, len(values)
+        row[LAW.START], row[LAW.COUNT] = end, len(values)
         data.append(values)
         end += len(values)
         error = max(error, off)
     return Laws(np.concatenate([rows.ravel(), *data, [float(len(laws))]]), error)
 
 
-def _described(law: Any) -> tuple[tuple[float, ...], FloatArray, float]:  # noqa: PLR0911 - ditto
-    """Code and parameters, data, and the error of a law; a subclass may have changed the formulas."""
-    none = np.zeros(0)
-    if type(law) is Exponential:
-        return (EXPONENTIAL, 1.0 / law.rate), none, 0.0
-    if type(law) is Deterministic:
-        return (DETERMINISTIC, law.value), none, 0.0
-    if type(law) is Uniform:
-        return (UNIFORM, law.high, law.high - law.low), none, 0.0
-    if type(law) is Pareto:
-        low = law.mean * (law.shape - 1.0) / law.shape
-        return (PARETO, low, 1.0 / law.shape), none, 0.0
-    if type(law) is BoundedPareto:
-        cut = -math.expm1(-law.shape * math.log(law.high / law.low))
-        return (BOUNDED_PARETO, law.low, 1.0 / law.shape, cut, law.high), none, 0.0
-    if type(law) is Empirical:
-        values = np.sort(np.array(law.values, dtype=float))[::-1]
-        return (VALUES,), np.concatenate([np.arange(1.0, len(values) + 1.0) / len(values), values]), 0.0
+def _described(law: Any) -> tuple[tuple[float, ...], FloatArray, float]:
+    """Code and numbers, data, and the error of a law; a subclass may have changed the formulas."""
+    if type(law) in INVERSES:
+        return (float(CODES[type(law)]), *INVERSES[type(law)].numbers(law)), np.zeros(0), 0.0
+    own = vars(type(law)).get("inverse")
+    if isinstance(own, Steps):
+        return (VALUES,), np.concatenate(own.of(law)), 0.0
     table = scaled_table(law)
     if table.steps:
         return (VALUES,), np.concatenate([table.chances, table.values]), table.error
     return (TABULATED, table.first), np.concatenate([table.values, table.slopes]), table.error
 
 
-def variate(laws: Any, i: Any, u: float) -> float:  # noqa: PLR0911 - one a kind
-    """The x at which law i is exceeded with probability u."""
-    row = ROW * i
-    code = int(laws[row])
-    if code == EXPONENTIAL:
-        return -math.log(u) * float(laws[row + 1])
-    if code == DETERMINISTIC:
-        return float(laws[row + 1])
-    if code == UNIFORM:
-        return float(laws[row + 1]) - float(laws[row + 2]) * u
-    if code == PARETO:
-        return float(laws[row + 1]) * math.exp(-math.log(u) * float(laws[row + 2]))
-    if code == BOUNDED_PARETO:
-        above = -math.log1p(-(1.0 - u) * float(laws[row + 3])) * float(laws[row + 2])
-        return min(float(laws[row + 1]) * math.exp(above), float(laws[row + 4]))
-    start, count = int(laws[row + START]), int(laws[row + COUNT])
-    if code == VALUES:
-        return _searched(laws, start, count // 2, u)
-    return _interpolated(laws, start, count // 2, float(laws[row + 1]), u)
-
-
-def _searched(laws: Any, start: int, count: int, u: float) -> float:
+def _searched(laws: Any, row: Any, u: float) -> float:
     """The first of the values, which fall, whose cumulated probability exceeds u."""
+    start, count = int(laws[row + LAW.START]), int(laws[row + LAW.COUNT]) // 2
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) // 2
@@ -139,9 +117,10 @@ def _searched(laws: Any, start: int, count: int, u: float) -> float:
     return float(laws[start + count + low])
 
 
-def _interpolated(laws: Any, start: int, count: int, first: float, u: float) -> float:
+def _interpolated(laws: Any, row: Any, u: float) -> float:
     """exp y(log E), E = −log u, by cubic Hermite interpolation; beyond the ends along the last slope."""
-    w = (math.log(-math.log(u)) - first) * KNOTS_PER_UNIT
+    start, count = int(laws[row + LAW.START]), int(laws[row + LAW.COUNT]) // 2
+    w = (math.log(-math.log(u)) - float(laws[row + LAW.A])) * KNOTS_PER_UNIT
     knot = min(max(int(w // 1.0), 0), count - 2)
     t = w - knot
     y0, y1 = float(laws[start + knot]), float(laws[start + knot + 1])
@@ -152,3 +131,11 @@ def _interpolated(laws: Any, start: int, count: int, first: float, u: float) -> 
         return math.exp(y1 + (t - 1.0) * d1)
     rise = y1 - y0
     return math.exp(y0 + t * (d0 + t * (3.0 * rise - 2.0 * d0 - d1 + t * (d0 + d1 - 2.0 * rise))))
+
+
+_variate = by_code([*(one.variate for one in INVERSES.values()), _searched, _interpolated])
+
+
+def variate(laws: Any, i: Any, u: float) -> float:
+    """The x at which law i is exceeded with probability u."""
+    return _variate(laws, ROW * i, u)  # type: ignore[no-any-return]

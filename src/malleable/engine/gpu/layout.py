@@ -1,9 +1,68 @@
-"""Where things stand in the arrays of a launch, and the constants that a kernel is specialised by.
+"""What a launch is given, where things stand in its arrays, and the constants a kernel is specialised by.
 
-All arrays of a launch have one column per replication: neighbouring threads then read neighbouring numbers.
+The arrays of replications have one column for each: neighbouring threads then read neighbouring numbers.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Parameters(NamedTuple):
+    """What replications of a setting have in common, and only read."""
+
+    n: Any
+    """Cores."""
+    key: Any
+    """The seed."""
+    mean_gap: Any
+    """Mean time between two jobs of any class."""
+    costs: Any
+    bounds: Any
+    """Cumulated probabilities of the components of the laws of sizes, and the class of each component."""
+    kinds: Any
+    laws: Any
+    speeds: Any
+    """The table over class counts, and how many jobs of each class it reaches to."""
+    limits: Any
+    fixed: Any
+    """Widths, speeds and their inverses, where they never change."""
+    slots_of: Any
+    encoded: Any
+    """The speedups, for a rule that runs on the device."""
+
+
+class Arrays(NamedTuple):
+    """What replications know, and what is counted."""
+
+    numbers: Any
+    """The replication's number, by which its jobs are drawn."""
+    reals: Any
+    whole: Any
+    sums: Any
+    marks: Any
+    slots: Any
+    born: Any
+    sizes: Any
+    names: Any
+    queue: Any
+    rule_tables: Any
+    """A table of the rule for each: rules keep the last price in theirs."""
+    given_times: Any
+    given_classes: Any
+    given_sizes: Any
+    histogram: Any
+    log: Any
+    """Departure times of given jobs."""
+
+
+def taken(record: Any, known: Mapping[str, Any]) -> Any:
+    """A record of a launch from what is known by name."""
+    return record(*(known[name] for name in record._fields))
+
 
 # Rows of `reals`, before one per class for the clocks, and two for the next jobs of renewal streams.
 NOW, NEXT_TIME, NEXT_SIZE = range(3)
@@ -31,6 +90,8 @@ TABLE_ROW = 4
 """Numbers in a row of the table over class counts."""
 ROOM = 8
 """Jobs of a class that can be served."""
+BLOCK_SHARES = False
+"""Whether what is near a thread stands in the memory that its block shares, or in local memory."""
 HOT = 0
 """Jobs of a class whose marks stand near the thread: the first so many places of its list."""
 TALLIES = 0

@@ -11,11 +11,10 @@ from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu import sweep_kernels as kernels
 from malleable.engine.gpu.cohort import Cohort, Options
 from malleable.engine.gpu.count_table import CountTable
-from malleable.engine.gpu.kernels import Specialisation, plain_kernel, simulated
-from malleable.engine.rule_interface import BINS, POOLS, SHARE
-
-GROUPS = 32
-"""Groups of replications of a setting, each of which counts as one when intervals are made."""
+from malleable.engine.gpu.jobs import nothing_given
+from malleable.engine.gpu.kernels import Specialisation, launch, plain_kernel, simulated
+from malleable.engine.gpu.run import GROUPS
+from malleable.engine.rule_interface import POOLS, SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +63,7 @@ class Item(NamedTuple):
 
 def reaching(setting: Setting, limits: Any) -> Setting:
     """The setting with a table up to these limits, which the device fills."""
-    strides = np.concatenate([[1], np.cumprod(limits[:-1] + 1)]).astype(np.int64)
-    object.__setattr__(setting, "table", CountTable(np.zeros(0), limits.astype(np.int64), strides))
+    object.__setattr__(setting, "table", CountTable(np.zeros(0), limits.astype(np.int64)))
     return setting
 
 
@@ -84,19 +82,19 @@ class PackedCohort(Cohort):
 
     def advance(self, last: int, *, drain: bool = False, stream: int = 0) -> None:  # noqa: ARG002 - as there
         """Let every replication of every setting take its jobs up to the end of record `last`."""
-        c, a = self.common, self.arrays
-        lasts = self.backend.upload(last * c["job_strides"])
+        known = {**self.common, **self.arrays}
+        lasts = self.backend.upload(last * known["job_strides"])
         made_for = self.specialisation()
-        kernels.launch(
-            kernels.packed_kernel(made_for), self.count, made_for.threads,
-            c["owner"], c["n"], lasts, int(drain), c["keys"], c["gaps"], a["numbers"], c["costs"],
-            c["bounds"], c["kinds"], c["part_starts"], c["laws"], c["law_starts"], c["speeds"],
-            c["speed_starts"], c["limits"], c["strides"], c["fixed"], c["slots_of"], c["encoded"],
-            c["encoded_starts"], a["rule_tables"], c["given_times"], c["given_classes"],
-            c["given_sizes"], a["reals"], a["whole"],
-            a["marks"], a["slots"], a["born"], a["sizes"], a["names"], a["queue"], a["sums"], c["histogram"],
-            self.options.every, c["log"],
-        )  # fmt: skip
+        launch(
+            kernels.packed_kernel(made_for),
+            self.count,
+            made_for.threads,
+            known["owner"],
+            lasts,
+            int(drain),
+            L.taken(kernels.Packed, known),
+            L.taken(L.Arrays, known),
+        )
 
     def sums_by_setting(self, groups: int) -> tuple[Any, Any]:
         """(fields, settings, groups) since the last call, jobs present behind them; the largest statuses."""
@@ -113,7 +111,7 @@ class PackedCohort(Cohort):
             return found, np.maximum.reduceat(whole[L.STATUS], firsts[:-1])
         found = self.backend.empty((fields, settings, groups), np.float64)
         statuses = self.backend.upload(np.zeros(settings, dtype=np.int64))
-        kernels.launch(
+        launch(
             plain_kernel(kernels.sum_settings),
             found.size,
             kernels.THREADS,
@@ -141,16 +139,19 @@ def pack(items: Sequence[Item], backend: Backend) -> PackedCohort:
         return cohort
     tables = _padded([one.program.table for one in settings]).T
     spread = backend.empty((len(tables), len(numbers)), np.float64)
-    kernels.launch(
-        plain_kernel(kernels.spread_tables), spread.size, kernels.THREADS,
-        backend.upload(tables), common["owner"], spread,
-    )  # fmt: skip
-    kernels.launch(
-        kernels.fill_kernel(first.setting.classes, first.setting.program.rule), len(numbers), kernels.THREADS,
-        common["owner"], common["firsts"], common["n"],
-        int(first.setting.program.discipline == SHARE), common["limits"], common["encoded"],
-        common["encoded_starts"], spread, common["speeds"], common["speed_starts"],
-    )  # fmt: skip
+    tables = backend.upload(tables)
+    launch(plain_kernel(kernels.spread_tables), spread.size, kernels.THREADS, tables, common["owner"], spread)
+    program = first.setting.program
+    launch(
+        kernels.fill_kernel(first.setting.classes, program.rule),
+        len(numbers),
+        kernels.THREADS,
+        common["owner"],
+        common["firsts"],
+        int(program.discipline == SHARE),
+        L.taken(kernels.Packed, common),
+        spread,
+    )
     if first.by_rule:
         cohort.arrays["rule_tables"] = spread
     return cohort
@@ -179,16 +180,11 @@ def _arrays(items: Sequence[Item], backend: Backend) -> dict[str, Any]:
         "speeds": backend.empty((sum(sizes),), np.float64),
         "speed_starts": upload(_starts(sizes)),
         "limits": upload(np.array([one.table.limits for one in settings])),
-        "strides": upload(np.array([one.table.strides for one in settings])),
         "fixed": upload(np.array([one.fixed for one in settings])),
         "slots_of": upload(np.array([one.program.slots or (0,) * m for one in settings], dtype=np.int64)),
         "encoded": upload(np.concatenate([one.encoded for one in settings])),
         "encoded_starts": upload(_starts([len(one.encoded) for one in settings])),
-        "given_times": upload(np.zeros((1, 1))),
-        "given_classes": upload(np.zeros((1, 1), dtype=np.int64)),
-        "given_sizes": upload(np.zeros((1, 1))),
-        "histogram": upload(np.zeros((1, m * 2 * BINS), dtype=np.uint32)),
-        "log": upload(np.zeros((1, 1))),
+        **nothing_given(m, backend),
     }
 
 

@@ -47,9 +47,9 @@ def earlier(queue: Any, row: Any, t: int, left: float, name: float) -> bool:
 
 
 def heap_in(
-    queue: Any, first: Any, length: Any, t: int, left: float, born: float, size: float, name: float, kind: Any
+    queue: Any, first: Any, length: Any, t: int, left: float, born: float, size: float, name: float
 ) -> None:
-    """Put a job into a heap of so many."""
+    """Put a job into a heap of so many, all of one class."""
     hole = np.int32(length)
     while hole > 0:
         up = np.int32((hole - ONE) >> ONE)
@@ -57,7 +57,7 @@ def heap_in(
             break
         copy(queue, first + hole, first + up, t)
         hole = up
-    put(queue, first + hole, t, left, born, size, name, kind)
+    put(queue, first + hole, t, left, born, size, name, ONE)
 
 
 def heap_out(queue: Any, first: Any, length: Any, t: int) -> None:

@@ -33,6 +33,7 @@ from malleable.engine.gpu.layout import (
     WHOLE,
     WORK,
     WORK_TALLY,
+    Arrays,
     M,
 )
 from malleable.engine.gpu.marks import mark_at
@@ -42,11 +43,12 @@ ZERO, ONE = np.int32(0), np.int32(1)
 
 
 def load(
-    t: int, room: Any, limits: Any, reals: Any, whole: Any, marks: Any, near: Any,
+    t: int, room: Any, limits: Any, a: Arrays, marks: Any, near: Any,
     V: Any, top: Any, count: Any, served: Any, waiting: Any, limit: Any,
     following: Any, following_size: Any, drawn: Any,
 ) -> Any:  # fmt: skip
     """Fill the arrays of a thread; jobs present and waiting, and whether a room is full already."""
+    reals, whole = a.reals, a.whole
     present = ZERO
     queued = ZERO
     status = DONE
@@ -72,11 +74,12 @@ def load(
 
 
 def save(
-    t: int, duration: float, reals: Any, whole: Any, near: Any, sums: Any,
+    t: int, duration: float, a: Arrays, near: Any,
     V: Any, count: Any, served: Any, waiting: Any, following: Any, following_size: Any, drawn: Any,
     responses: Any, slowdowns: Any,
 ) -> None:  # fmt: skip
     """Add what was counted to the sums, and keep the state for the next launch."""
+    reals, whole, sums = a.reals, a.whole, a.sums
     for i in range(M):
         first = WHOLE + COUNTERS * i
         c = CLASS_SUMS * i

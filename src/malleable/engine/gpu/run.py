@@ -59,7 +59,7 @@ class GpuRun:
         program: ClassProgram | JobProgram,
         *,
         jobs: int,
-        source: Any = None,
+        source: Any = None,  # noqa: ARG002 - the device draws the jobs of the seed itself
         seed: int | None = None,
         name: str = "",
         interpreted: bool = False,
@@ -72,10 +72,9 @@ class GpuRun:
         backend: Backend | None = None,
         rows: int = MOST_ROWS,
     ) -> None:
-        key = getattr(source, "seed", None) if seed is None else seed
         label = name or "this policy"
         plain = sizes_known and changes is None
-        refused = _refused(label, program, key, interpreted=interpreted, widths=widths, plain=plain)
+        refused = _refused(label, program, seed, interpreted=interpreted, widths=widths, plain=plain)
         if refused or not isinstance(program, ClassProgram):
             raise UnsupportedError(
                 f"the GPU engine cannot do this: {refused}", "use --engine cpu (engine='cpu')"
@@ -91,7 +90,7 @@ class GpuRun:
         self._cuts = [max(1, int(share * each / self._stride)) for share in SEGMENTS]
         self.options = options or Options(rule_on_device=self.setting.cut, every=_every(self.replications))
         copies = min(COPIES, -(-self.replications // WARP)) if self.options.statistics else 1
-        self._common = common_arrays(self.setting, self.backend, int(key or 0) & KEY_BITS, copies)
+        self._common = common_arrays(self.setting, self.backend, int(seed or 0) & KEY_BITS, copies)
         self._histogram = self.backend.upload(np.zeros(len(workload.classes) * 2 * BINS, dtype=np.int64))
         self.cohorts = self._first_cohorts(_queue_room(self.setting.load))
         self._rows: list[Any] = []
@@ -158,10 +157,6 @@ class GpuRun:
         if len(self._rows) == 2 * RECORDS:
             self._coarsen()
 
-    def _advance(self, cohort: Cohort, last: int) -> tuple[Any, int]:
-        cohort.advance(last)
-        return self._sums(cohort)
-
     def _sums(self, cohort: Cohort) -> tuple[Any, int]:
         """Sums over groups since the last call, and jobs present; the largest status."""
         sums, whole = cohort.arrays["sums"], cohort.arrays["whole"]
@@ -206,7 +201,8 @@ class GpuRun:
             else:
                 again = one.take_out(grown)
                 self.cohorts.append(again)
-            partial, trouble = self._advance(again, last)
+            again.advance(last)
+            partial, trouble = self._sums(again)
             found.append(partial)
             if trouble:
                 waiting.append(again)
@@ -224,7 +220,6 @@ class GpuRun:
         object.__setattr__(self.setting, "table", table)
         self._common["speeds"] = self.backend.upload(table.rows)
         self._common["limits"] = self.backend.upload(table.limits)
-        self._common["strides"] = self.backend.upload(table.strides)
 
     def _rule_to_device(self) -> None:
         """Let the rule itself decide beyond the table from now on."""
@@ -270,13 +265,15 @@ class GpuRun:
         )
 
 
-def _refused(label: str, program: Any, key: Any, *, interpreted: bool, widths: bool, plain: bool) -> str:
+def _refused(
+    label: str, program: Any, seed: int | None, *, interpreted: bool, widths: bool, plain: bool
+) -> str:
     """What of a run is for the processor's engine only; empty if nothing is."""
     if not isinstance(program, ClassProgram):
         return f"{label} looks at single jobs"
     if not plain:
         return "cores that change, or sizes that are not known"
-    if key is None:
+    if seed is None:
         return "jobs that are given, not drawn"
     return "--interpreted" if interpreted else "--widths" if widths else ""
 

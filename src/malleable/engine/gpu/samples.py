@@ -10,7 +10,7 @@ from numba import njit
 
 from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.device_code import specialised
-from malleable.engine.gpu.kernels import BUILTINS, device_function, simulated
+from malleable.engine.gpu.kernels import for_device, simulated
 from malleable.engine.gpu.laws import variate
 from malleable.engine.gpu.philox import draws
 
@@ -39,7 +39,7 @@ def on_processor(laws: Any, key: int, out: Any) -> None:
 
 @functools.cache
 def _kernel() -> Any:
-    return cuda.jit(specialised(on_device, BUILTINS, device_function))
+    return for_device(on_device, {})
 
 
 def sampled(laws: FloatArray, size: int, seed: int = 0, *, processor: bool = False) -> FloatArray:

@@ -22,10 +22,9 @@ from malleable.engine.gpu.backends import default_backend
 from malleable.engine.gpu.count_table import likely_counts
 from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.kernels import simulated
-from malleable.engine.gpu.lean_records import lean_records
-from malleable.engine.gpu.pack import GROUPS, Item, PackedCohort, pack, reaching
-from malleable.engine.gpu.record_rows import pooled
-from malleable.engine.gpu.run import KEY_BITS
+from malleable.engine.gpu.pack import Item, PackedCohort, pack, reaching
+from malleable.engine.gpu.record_rows import lean_records, pooled
+from malleable.engine.gpu.run import GROUPS, KEY_BITS
 from malleable.engine.gpu.setting import make_setting
 from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, POOLS, SHARE
 from malleable.engine.run import Outcome

@@ -61,8 +61,7 @@ from malleable.engine.rule_interface import (
     inlined,
 )
 from malleable.engine.speedup_table import speed
-from malleable.engine.width_table import PAUSES, PLAIN, QUIET, limit, pause_between
-from malleable.engine.width_table import WORK as LOST
+from malleable.engine.width_table import LIMIT, PAUSES, PLAIN, limit, pause_between
 
 # Columns of `private`: what the engine knows of a job and a rule need not.
 ARRIVED, SPEED, RESUMES, STARTED = range(4)
@@ -378,8 +377,8 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                             pause = pause_between(limits, i, float(jobs[j, HELD]), k)
                             if pause > 0.0:
                                 private[j, RESUMES] = now + pause
-                            memory[CALM, j] = now + limit(limits, i, QUIET)
-                            lost = limit(limits, i, LOST)
+                            memory[CALM, j] = now + limit(limits, i, LIMIT.QUIET)
+                            lost = limit(limits, i, LIMIT.WORK)
                             jobs[j, REMAINING] = min(jobs[j, REMAINING] + lost, jobs[j, SIZE])
                         private[j, STARTED] = 1.0
                         memory[KEPT, j] = k

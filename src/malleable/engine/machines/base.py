@@ -46,6 +46,15 @@ class Snapshot(NamedTuple):
         return int(self.counts.sum())
 
 
+class Asked(NamedTuple):
+    """What a rule was asked, and what it answered."""
+
+    jobs: FloatArray
+    """Rows of single jobs, or counts by class."""
+    cores: float
+    answer: FloatArray
+
+
 class Machine(ABC):
     """A run in progress: feed it chunks, read off what happened since the last look."""
 
@@ -150,20 +159,25 @@ class Machine(ABC):
     def _grow(self) -> None: ...
 
     @abstractmethod
-    def _asked(self) -> tuple[FloatArray, FloatArray]:
-        """What the rule was last asked about, and what it answered."""
+    def _asked(self) -> Asked:
+        """What the rule was last asked, and what it answered."""
 
     @abstractmethod
     def _shown_allocation(self) -> str: ...
 
     def _error(self, status: int) -> PolicyError:
-        question, answer = self._asked()
-        if self.compiled and (answer == RAISED).any():
+        asked = self._asked()
+        if self.compiled and (asked.answer == RAISED).any():
             # What the exception was, compiled code cannot tell; the same rule, interpreted, can.
-            self.plain_rule(question, self.cores, self.table, answer)
-            return PolicyError("the policy raises an error when it is compiled, but not when interpreted")
+            asked.answer[:] = 0.0
+            self.plain_rule(asked.jobs, asked.cores, self.table, asked.answer)
+            if not (asked.answer == RAISED).any():  # otherwise it gave out this number itself
+                return PolicyError(
+                    "the policy raises an error when it is compiled, but not when interpreted",
+                    "look for what it keeps from one decision to the next, and run it with --interpreted",
+                )
         counts = ", ".join(
             f"{count:g} of {name}" for name, count in zip(self.workload.class_names, self.counts, strict=True)
         )
         place = f"at time {self.scalars[K.NOW]:.6g} with {counts}"
-        return refusal(status, self.cores, place, self._shown_allocation())
+        return refusal(status, asked.cores, place, self._shown_allocation())

@@ -8,13 +8,13 @@ import numpy as np
 
 from malleable.engine.compiling import CLASS_RULE
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
-from malleable.engine.machines.base import FIRST_JOBS, Machine
+from malleable.engine.machines.base import FIRST_JOBS, Asked, Machine
 from malleable.engine.mark_blocks import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
+from malleable.engine.pools import pool_widths
 from malleable.engine.rule_interface import BINS, POOLS, ClassProgram
 from malleable.engine.speedup_table import speed
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
     from malleable.sources.streams import Chunk
 
@@ -48,8 +48,6 @@ class ClassMachine(Machine):
         self.histograms = np.zeros((m, 2, BINS))
         self.responses, self.slowdowns = self.histograms[:, 0], self.histograms[:, 1]
         self._set_shelves(m)
-        if program.slots:
-            self.shelf[:, SLOTS] = program.slots
         self._set_memo(m)
         self.kernel = K.class_kernel
         self._set_rule(program.rule, CLASS_RULE, K.signature, name)
@@ -77,7 +75,8 @@ class ClassMachine(Machine):
         self.memo_bins = np.zeros((1 << MEMO_BITS if self.widths.shape[1] > 1 else 1, m))
 
     def _set_pools(self) -> None:
-        self.rule(self.asked, self.cores, self.table, self.width)
+        self.shelf[:, SLOTS] = self.program.slots
+        self.width[:] = pool_widths(self.program, self.cores, len(self.width))
         for i, k in enumerate(self.width):
             self.state[i, K.SPEED] = speed(self.encoded, i, float(k))
         self.state[:, K.INVERSE] = 1.0 / self.state[:, K.SPEED]
@@ -160,8 +159,8 @@ class ClassMachine(Machine):
             self.tops[i, : len(kept)] = self.cells[kept, 0, 0]
         self.spare[: len(spare)], self.integers[K.SPARES] = spare, len(spare)
 
-    def _asked(self) -> tuple[FloatArray, FloatArray]:
-        return self.asked, self.width
+    def _asked(self) -> Asked:
+        return Asked(self.asked, self.cores, self.width)
 
     def _shown_allocation(self) -> str:
         return "cores per job " + ", ".join(f"{k:g}" for k in self.width)

@@ -14,7 +14,8 @@ from malleable.engine.compiling import JOB_RULE
 from malleable.engine.enforcement import shown
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
 from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
-from malleable.engine.machines.base import FIRST_JOBS, Machine
+from malleable.engine.legal_widths import set_aside
+from malleable.engine.machines.base import FIRST_JOBS, Asked, Machine
 from malleable.engine.residual_table import KNOWN, encode_residuals
 from malleable.engine.rule_interface import COLUMNS, MORE_CAPACITY, JobProgram
 from malleable.engine.width_table import PLAIN, encode_limits
@@ -53,8 +54,8 @@ class JobMachine(Machine):
         self.private = np.zeros((FIRST_JOBS, J.PRIVATE))
         self._set_room()
         self.costs = workload.holding_costs.copy()
-        simple = sizes_known and self.limits[PLAIN] != 0.0
-        self.kernel = J.plain_job_kernel if simple else J.job_kernel
+        self._direct = sizes_known and self.limits[PLAIN] != 0.0
+        self.kernel = J.plain_job_kernel if self._direct else J.job_kernel
         self._set_rule(program.rule, JOB_RULE, J.signature, name)
 
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
@@ -112,12 +113,19 @@ class JobMachine(Machine):
         self._set_room()
         self.memory[:, : memory.shape[1]] = memory
 
-    def _asked(self) -> tuple[FloatArray, FloatArray]:
-        present = int(self.integers[K.PRESENT])
-        return self.jobs[:present], self.out[:present]
+    def _asked(self) -> Asked:
+        """All jobs and cores where nothing is demanded of jobs; else what `J.ask_rule` made of them."""
+        present, cores = int(self.integers[K.PRESENT]), float(self.scalars[J.CORES])
+        jobs = self.jobs[:present]
+        if self._direct:
+            return Asked(jobs, cores, self.out[:present])
+        now, calm, pinned = self.scalars[K.NOW], self.memory[J.CALM], self.memory[J.PINNED]
+        movable, free = set_aside(jobs, calm, now, cores, self.limits, self.rows, pinned)
+        asked = present if self.program.sees_all else movable
+        return Asked(self.view[:asked], cores if self.program.sees_all else free, self.out[:asked])
 
     def _shown_allocation(self) -> str:
-        return shown(self._asked()[1])
+        return shown(self._asked().answer)
 
 
 def _longer(rows: FloatArray) -> FloatArray:

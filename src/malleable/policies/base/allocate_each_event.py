@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.enforcement import one_each, proposal
-from malleable.engine.rule_interface import AGE, CLASS, HELD, REMAINING, RESTARTS, SIZE, WEIGHT, JobProgram
+from malleable.engine.rule_interface import (
+    AGE,
+    CLASS,
+    HELD,
+    IDENTITY,
+    REMAINING,
+    RESTARTS,
+    SIZE,
+    WEIGHT,
+    JobProgram,
+)
 from malleable.model.jobs import Jobs
 
 if TYPE_CHECKING:
@@ -16,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def allocate_each_event(policy: Policy, workload: Workload, *, integer: bool = False) -> JobProgram:
-    """A job rule that calls `policy.allocate`, for whole cores if asked to."""
+    """A job rule that calls `policy.allocate`, for whole cores if asked to; jobs go by their numbers."""
 
     def rule(jobs: FloatArray, n: float, _table: FloatArray, out: FloatArray) -> None:
         present = Jobs(
@@ -28,7 +38,7 @@ def allocate_each_event(policy: Policy, workload: Workload, *, integer: bool = F
             held=jobs[:, HELD].copy(),
             size=jobs[:, SIZE].copy(),
             restarts=jobs[:, RESTARTS].copy(),
-            ids=(),
+            ids=tuple(map(str, jobs[:, IDENTITY].astype(np.intp).tolist())),
         )
         out[:] = one_each(proposal(policy.allocate(present, n, integer=integer)), len(out))
 

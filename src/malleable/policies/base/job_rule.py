@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from malleable.contracts import Allocation, FloatArray, Policy
+from malleable.contracts import Allocation, FloatArray, Policy, not_a_class_rule
 from malleable.engine.enforcement import enforce
 from malleable.engine.rule_interface import (
     AGE,
@@ -33,7 +33,7 @@ from malleable.engine.rule_interface import (
 )
 from malleable.engine.speedup_table import encode
 from malleable.model import Workload, checked_cores
-from malleable.policies.base.memoization import memoized
+from malleable.model.memoization import memoized
 from malleable.policies.base.run_rule import is_ours, run_rule
 from malleable.policies.rules.tolerances import DUST
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from malleable.model.jobs import IntArray, Jobs
+    from malleable.theory.market import Buyers
 
 
 class Decision(NamedTuple):
@@ -64,6 +65,13 @@ class JobRule(Policy):
     """A staticmethod: `rule(jobs, cores, table, out)`."""
     uses_speedups: ClassVar[bool] = True
 
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        if hasattr(cls, "rule") or cls.decision is not JobRule.decision:
+            return super().lacks()
+        written = "rule = staticmethod(function), where function(jobs, cores, table, out) writes into out"
+        return super().lacks() | {"a `rule`": written}
+
     @property
     def period(self) -> float | None:
         """Ask again at least this often; 0: at arrivals and departures only."""
@@ -76,6 +84,9 @@ class JobRule(Policy):
     def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - others need it
         """Everything slow, once: the numbers that the rule reads."""
         return encode(workload.speedups)
+
+    def buyers(self, workload: Workload) -> Buyers | None:  # noqa: ARG002 - some have them
+        raise not_a_class_rule(self)
 
     def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
         return self.job_program(workload, cores)

@@ -20,8 +20,8 @@ from malleable.engine.rule_interface import HELD, TOLERANCE
 from malleable.engine.width_table import encode_limits
 from malleable.errors import JobsError
 from malleable.model import ConditionWarning
+from malleable.model.memoization import memoized
 from malleable.policies.base.job_rule import JobRule, a_class_each, job_rows
-from malleable.policies.base.memoization import memoized
 from malleable.policies.base.run_rule import load_rule, run_rule
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.class_weights import class_rates, weight_unit
+from malleable.policies.rules.market import class_rates, weight_unit
 from malleable.policies.rules.tolerances import TIGHT
 from malleable.theory.market import cost_unit
 

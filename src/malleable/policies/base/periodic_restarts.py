@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from malleable.catalog.spec import NonNegative
 from malleable.engine.rule_interface import AGE, CLASS, HELD, RESTARTS
-from malleable.engine.width_table import PAUSE, encode_limits, limit
+from malleable.engine.width_table import LIMIT, encode_limits, limit
 from malleable.policies.base.job_rule import JobRule
 
 if TYPE_CHECKING:
@@ -62,4 +62,4 @@ class Restarting(JobRule):
         if self.restart is not None:
             return [self.restart for _ in classes]
         limits = encode_limits(workload.job_types, cores)
-        return [limit(limits, i, PAUSE) for i in classes]
+        return [limit(limits, i, LIMIT.PAUSE) for i in classes]

@@ -1,7 +1,7 @@
-"""The best division of whole cores where speedups have dents: a multiple-choice knapsack.
+"""GREEDY's optimum on whole cores where speedups have dents, which steps in order of their value may miss.
 
-Maximise Σ_j v_j(k_j) over whole k_j ≥ 0 with Σ k_j ≤ n. Steps in order of their value are optimal when every
-v is concave; a dent may make them miss the optimum. For any price l
+A multiple-choice knapsack: maximise Σ_j v_j(k_j) over whole k_j ≥ 0 with Σ k_j ≤ n. Steps in order of their
+value are optimal when every v is concave; a dent may make them miss the optimum. For any price l
 
     Σ_j v_j(k_j) = D(l) − Σ_j r_j(k_j) − l·(n − Σ_j k_j),    D(l) = Σ_j max_k (v_j(k) − l·k) + l·n,
 
@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from malleable.engine.rule_interface import AGE, CLASS, REMAINING
+from malleable.engine.speedup_table import speed
 from malleable.numerics.hull import upper_hull
+from malleable.policies.rules.market import WIDTHS, class_row, weight_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,8 +31,36 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 """Relative gain that is none."""
+MOST_VALUES = 2e5
+"""Speeds that may be tabulated to improve on the steps."""
 MOST_WORK = 4 * 10**7
 """Sums in the dynamic program, beyond which the division at hand has to do."""
+
+
+def improved_whole(jobs: FloatArray, table: FloatArray, found: FloatArray, cores: float) -> FloatArray:
+    """Whole cores that maximise Σ w·s(k), where dents keep steps from it; the earliest have the widest."""
+    rows = [class_row(table, i) for i in range(int(table[0]))]
+    twin_of = {int(i): int(table[rows[int(i)] + WIDTHS.TWIN]) for i in np.unique(jobs[:, CLASS])}
+    if all(table[rows[i] + WIDTHS.CONCAVE] for i in twin_of.values()):
+        return found
+    twins = [twin_of[int(i)] for i in jobs[:, CLASS]]
+    sets: dict[tuple[int, float], list[int]] = {}
+    for j in np.lexsort((jobs[:, REMAINING], -jobs[:, AGE])).tolist():
+        sets.setdefault((twins[j], weight_of(jobs, table, j, twins[j])), []).append(j)
+    limits = {i: int(min(float(table[rows[i] + WIDTHS.MOST]), cores)) for i in twins}
+    if sum(limits[i] for i, _ in sets) > MOST_VALUES:
+        return found
+    speeds = {i: np.array([speed(table, i, float(k)) for k in range(limits[i] + 1)]) for i in limits}
+    values = [weight * speeds[i] for i, weight in sets]
+    counts = np.array([len(members) for members in sets.values()])
+    given = [found[members].astype(np.int64) for members in sets.values()]
+    widths = best_widths(values, counts, int(cores), given)
+    if widths is None:
+        return found
+    out = np.zeros(len(jobs))
+    for members, own in zip(sets.values(), widths, strict=True):
+        out[members] = own
+    return out
 
 
 class Kind(NamedTuple):

@@ -1,9 +1,9 @@
-"""Orders of the jobs, as plain functions that rules call and the engine compiles."""
+"""Orders of the jobs, sorted or in a heap, as plain functions that rules call and the engine compiles."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from malleable.engine.rule_interface import REMAINING, WEIGHT
 from malleable.policies.rules.tolerances import DUST, TINY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from malleable.contracts import FloatArray
     from malleable.model.jobs import IntArray
 
@@ -84,3 +86,49 @@ def one_core_each(jobs: FloatArray, cores: float, out: FloatArray) -> None:
     order = by_index(jobs)
     for position in range(served):
         out[order[position]] = 1.0
+
+
+def heap_of(
+    before: Callable[[Any, int, int], bool],
+) -> tuple[
+    Callable[[IntArray, Any, int], None], Callable[[IntArray, Any], int], Callable[[IntArray, Any, int], None]
+]:
+    """`push(heap, of, one)`, `pop(heap, of)` and `sink(heap, of, at)` for the order `before(of, one, other)`.
+
+    `heap[0]` is how many things there are, and heap[1], heap[2], … are their numbers, each before its two
+    children at 2i and 2i + 1.
+    """
+
+    def push(heap: IntArray, of: Any, one: int) -> None:
+        """Put one more into the heap."""
+        heap[0] += 1
+        at = int(heap[0])
+        while at > 1 and before(of, one, heap[at // 2]):
+            heap[at] = heap[at // 2]
+            at //= 2
+        heap[at] = one
+
+    def pop(heap: IntArray, of: Any) -> int:
+        """Take the first out of the heap; −1 where it is empty."""
+        if heap[0] == 0:
+            return -1
+        top = int(heap[1])
+        heap[1] = heap[heap[0]]
+        heap[0] -= 1
+        sink(heap, of, 1)
+        return top
+
+    def sink(heap: IntArray, of: Any, at: int) -> None:
+        """Let what stands there, and is not what it was, go below those that now come before it."""
+        size, one = int(heap[0]), int(heap[at])
+        while 2 * at <= size:
+            child = 2 * at
+            if child < size and before(of, heap[child + 1], heap[child]):
+                child += 1
+            if not before(of, heap[child], one):
+                break
+            heap[at] = heap[child]
+            at = child
+        heap[at] = one
+
+    return push, pop, sink

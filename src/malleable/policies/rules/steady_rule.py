@@ -20,8 +20,6 @@ move, those first whose move costs least per core, until all fit; or newcomers w
 next job to leave costs less. When jobs outnumber cores those with the
 largest c·s/(k·x) run; a job that would have to be resumed counts δ more work. Cores that this leaves over go
 to those who wait, in the same order, on the widest width that fits.
-
-`gear_table` describes restricted widths; α, l* and the encoded speedups of all classes stand behind it.
 """
 
 from __future__ import annotations
@@ -32,17 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.engine.rule_interface import CLASS, HELD, REMAINING
-from malleable.policies.rules.gear_table import (
-    END,
-    GEARS,
-    GUESS,
-    LOST,
-    PAUSE,
-    PRICE,
-    class_number,
-    job_weight,
-    narrow_width,
-)
+from malleable.policies.rules.gears import GEAR, GEAR_TABLE, class_number, job_weight, narrow_width
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.steady_demand import (
     ANY,
@@ -50,13 +38,15 @@ from malleable.policies.rules.steady_demand import (
     CLOSE,
     DEAREST,
     STAYS,
+    USUAL,
     best_width,
-    clearing,
+    clearing_price,
     least_width,
     move_time,
     next_width,
     speed_of,
     state,
+    usual,
     wish,
 )
 from malleable.policies.rules.tolerances import DUST
@@ -83,7 +73,7 @@ def steady_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArr
         if fixed == 0.0:
             break
         cores -= fixed
-    table[PRICE] = np.nan if crowded else cleared
+    table[GEAR_TABLE.PRICE] = np.nan if crowded else cleared
 
 
 def settle(
@@ -98,9 +88,9 @@ def settle(
 ) -> float:
     """One price for the served, who stay or move, and their cores."""
     make_room(jobs, served, forced, may_wait, cores, table)
-    price = clearing(jobs, served, states, forced, cores, table, False)
+    price = clearing_price(jobs, served, states, forced, cores, table, False)
     if CHEAPEST < price < DEAREST:
-        table[GUESS] = price
+        table[GEAR_TABLE.GUESS] = price
     for j in range(jobs.shape[0]):
         if served[j]:
             states[j] = state(jobs, j, price, forced, table)
@@ -153,7 +143,7 @@ def make_room(
         else:
             waiting += c
         if wide > least:
-            rent = float(table[int(table[END]) - 1]) * least
+            rent = usual(table, USUAL.PRICE) * least
             keys[j] = (c + rent) * move_time(jobs, j, least, table) / (wide - least)
     patient = may_wait and waiting > 0.0
     for j in ascending(keys):
@@ -218,7 +208,7 @@ def share_rest(
     for j in range(size):
         if states[j] == STAYS and served[j]:
             left -= out[j]
-    own = clearing(jobs, served, states, forced, left, table, True)
+    own = clearing_price(jobs, served, states, forced, left, table, True)
     if own >= DEAREST:
         own = price
     spare = left
@@ -231,7 +221,7 @@ def share_rest(
         if served[j] and states[j] != STAYS and spare > DUST:
             i = int(jobs[j, CLASS])
             wider = best_width(jobs, j, own * (1.0 - 4.0 * CLOSE), left, table)
-            if out[j] < wider <= out[j] + spare + DUST and class_number(table, i, GEARS) != ANY:
+            if out[j] < wider <= out[j] + spare + DUST and class_number(table, i, GEAR.COUNT) != ANY:
                 spare -= wider - out[j]
                 out[j] = wider
 
@@ -253,7 +243,7 @@ def admit_steadily(
         i = int(jobs[j, CLASS])
         left = float(jobs[j, REMAINING])
         if jobs[j, HELD] <= 0.0:
-            left += class_number(table, i, PAUSE) + class_number(table, i, LOST)
+            left += class_number(table, i, GEAR.PAUSE) + class_number(table, i, GEAR.LOST)
         k = least_width(i, table)
         value = job_weight(jobs, j, i, table) * speed_of(i, k, table) / k
         keys[j] = -value / left if left > 0.0 else -math.inf
@@ -273,7 +263,7 @@ def admit_steadily(
 def left_over(jobs: FloatArray, j: int, cores: float, table: FloatArray) -> float:
     """What job j has of so many cores, less than its least width worth having: all it can, if that pays."""
     i, held = int(jobs[j, CLASS]), float(jobs[j, HELD])
-    k = narrow_width(table, i, cores) if class_number(table, i, GEARS) != ANY else cores
+    k = narrow_width(table, i, cores) if class_number(table, i, GEAR.COUNT) != ANY else cores
     if not 0.0 < held <= cores or k <= 0.0:
         return k
     gain = float(jobs[j, REMAINING]) * (1.0 / speed_of(i, held, table) - 1.0 / speed_of(i, k, table))

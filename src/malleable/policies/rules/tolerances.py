@@ -10,5 +10,3 @@ TIGHT = 1e-12
 """Share of the cores that may be left over or lacking when a market counts as cleared."""
 TINY = 1e-200
 """Stands for a remaining size of 0 where it would divide."""
-FREE, PROHIBITIVE = 1e-280, 1e280
-"""Prices beyond which demand is taken to have reached its limits."""

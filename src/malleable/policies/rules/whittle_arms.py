@@ -14,34 +14,62 @@ it. On a table only the corners are ever optimal, and these are compared.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from malleable.engine.speedup_table import (
-    POINTS,
-    PREAMBLE,
-    ROW,
-    START,
-    TABLE,
-    demand,
-    shape,
-    speed,
-)
+from malleable.engine.speedup_table import corners, demand, has_corners, shape, speed
+from malleable.numerics.places import places
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
 
-# What the table says after the encoded speedups, and of each class.
-LOG_PRICE, DISCOUNT, CLEARED, HEADER = range(4)
-"""The log price at which the last search ended, α, and the log price of the last decision (NaN: the lowest at
-which the jobs together want just the cores there are)."""
-LOW, HIGH, LOG_LOW, LOG_HIGH, NODES, CORNERS = range(6)
-CLASS_COLUMNS = 6
-# Lines of the arms, one column per job.
-HORIZON, UNIT, INDEX, BOTTOM, TOP, CREST, GUESS, WIDTH, RATE, DEAR, CHEAP = range(11)
-ARM_LINES = 11
-"""a, log αc, log index, ψ at the narrowest width, where ψ is highest, its value there, log k at the last
-price, k there, dk/d log l there, and the widths on both sides of the clearing price."""
 
+class Whittle(NamedTuple):
+    """What the table says after the encoded speedups."""
+
+    LOG_PRICE: int
+    """The log price at which the last search ended."""
+    DISCOUNT: int
+    """α."""
+    CLEARED: int
+    """The log price of the last decision (NaN: the lowest at which the jobs want just all cores)."""
+
+
+class Range(NamedTuple):
+    """What it says of each class: the widths that a job may have."""
+
+    LOW: int
+    HIGH: int
+    LOG_LOW: int
+    LOG_HIGH: int
+    NODES: int
+    CORNERS: int
+    """Where the corners of a table stand, and how many there are."""
+
+
+class Bandit(NamedTuple):
+    """The lines of the arms, one column per job."""
+
+    HORIZON: int
+    """a."""
+    UNIT: int
+    """log αc."""
+    INDEX: int
+    """The log index."""
+    BOTTOM: int
+    """ψ at the narrowest width."""
+    TOP: int
+    CREST: int
+    """Where ψ is highest, and its value there."""
+    GUESS: int
+    WIDTH: int
+    RATE: int
+    """log k and k at the last price, and dk/d log l there."""
+    DEAR: int
+    CHEAP: int
+    """Widths on both sides of the clearing price."""
+
+
+WHITTLE, RANGE, BANDIT = places(Whittle), places(Range), places(Bandit)
 NEWTON_STEPS, SETTLED, SQUARE_SETTLED = 100, 1e-15, 1e-8
 FAR = -0.5
 NOWHERE = -1e300
@@ -49,7 +77,7 @@ NOWHERE = -1e300
 
 def class_row(table: FloatArray, i: int) -> int:
     """Where the row of class i begins."""
-    return int(table[1]) + HEADER + CLASS_COLUMNS * i
+    return int(table[1]) + len(WHITTLE) + len(RANGE) * i
 
 
 def pull(table: FloatArray, i: int, z: float, horizon: float) -> tuple[float, float]:
@@ -75,18 +103,17 @@ def log_toll(table: FloatArray, i: int, k: float, horizon: float) -> float:
 
 def least_toll(table: FloatArray, i: int, horizon: float, limit: float) -> float:
     """The lowest log toll on at most `limit` cores, which is log αc − log index."""
-    row = PREAMBLE + ROW * i
-    if int(table[row]) == TABLE:
+    if has_corners(table, i):
         least = math.inf
-        start, points = int(table[row + START]), int(table[row + POINTS])
+        start, points = corners(table, i)
         for point in range(points):
             k = float(table[start + point])
             if k < limit:
                 least = min(least, log_toll(table, i, k, horizon))
         return min(least, log_toll(table, i, min(limit, float(table[start + points - 1])), horizon))
     own = class_row(table, i)
-    low = min(float(table[own + LOW]), limit)
-    high = max(low, min(float(table[own + HIGH]), limit))
+    low = min(float(table[own + RANGE.LOW]), limit)
+    high = max(low, min(float(table[own + RANGE.HIGH]), limit))
     if high <= low or _toll_slope(table, i, math.log(low), horizon)[0] >= 0.0:
         return log_toll(table, i, low, horizon)
     left, right = math.log(low), math.log(high)
@@ -123,13 +150,17 @@ def _toll_slope(table: FloatArray, i: int, z: float, horizon: float) -> tuple[fl
 def prepare_arm(table: FloatArray, i: int, arms: FloatArray, j: int) -> None:
     """Find the top of ψ for a job whose horizon and unit are known."""
     own = class_row(table, i)
-    left, right, horizon = float(table[own + LOG_LOW]), float(table[own + LOG_HIGH]), float(arms[HORIZON, j])
-    arms[GUESS, j] = -1.0
-    arms[BOTTOM, j], arms[TOP, j], arms[CREST, j] = NOWHERE, left, NOWHERE
-    if right <= left or int(table[PREAMBLE + ROW * i]) == TABLE:
+    left, right, horizon = (
+        float(table[own + RANGE.LOG_LOW]),
+        float(table[own + RANGE.LOG_HIGH]),
+        float(arms[BANDIT.HORIZON, j]),
+    )
+    arms[BANDIT.GUESS, j] = -1.0
+    arms[BANDIT.BOTTOM, j], arms[BANDIT.TOP, j], arms[BANDIT.CREST, j] = NOWHERE, left, NOWHERE
+    if right <= left or has_corners(table, i):
         return
     bottom, rises = pull(table, i, left, horizon)
-    arms[BOTTOM, j] = arms[CREST, j] = bottom
+    arms[BANDIT.BOTTOM, j] = arms[BANDIT.CREST, j] = bottom
     if rises <= 0.0:
         return
     f_left, f_right = rises, max(pull(table, i, right, horizon)[1], -4.0 * rises)
@@ -144,39 +175,39 @@ def prepare_arm(table: FloatArray, i: int, arms: FloatArray, j: int) -> None:
                 right, f_right, f_left = z, f, 0.5 * f_left
             if right - left <= 1e-10 or f == 0.0:
                 break
-    arms[TOP, j], arms[CREST, j] = z, pull(table, i, z, horizon)[0]
+    arms[BANDIT.TOP, j], arms[BANDIT.CREST, j] = z, pull(table, i, z, horizon)[0]
 
 
 def find_width(table: FloatArray, i: int, arms: FloatArray, j: int, log_price: float) -> None:
     """The best action of at least one core at a price, into WIDTH, and how it moves with the price."""
     own = class_row(table, i)
-    rent = log_price - float(arms[UNIT, j])
-    arms[WIDTH, j], arms[RATE, j] = table[own + LOW], 0.0
-    if int(table[PREAMBLE + ROW * i]) == TABLE:
-        arms[WIDTH, j] = _best_corner(table, own, float(arms[HORIZON, j]), rent)
+    rent = log_price - float(arms[BANDIT.UNIT, j])
+    arms[BANDIT.WIDTH, j], arms[BANDIT.RATE, j] = table[own + RANGE.LOW], 0.0
+    if has_corners(table, i):
+        arms[BANDIT.WIDTH, j] = _best_corner(table, own, float(arms[BANDIT.HORIZON, j]), rent)
         return
-    if rent >= arms[CREST, j]:
+    if rent >= arms[BANDIT.CREST, j]:
         return
-    horizon, right = float(arms[HORIZON, j]), float(table[own + LOG_HIGH])
-    z = float(arms[GUESS, j])
+    horizon, right = float(arms[BANDIT.HORIZON, j]), float(table[own + RANGE.LOG_HIGH])
+    z = float(arms[BANDIT.GUESS, j])
     if z < 0.0:
         # What WHAM would want at this price, the answer for short jobs.
         wish = demand(table, i, math.exp(min(rent, 600.0)), 1.0)
-        z = math.log(min(max(wish, float(table[own + LOW])), float(table[own + HIGH])))
-    z, rate = _passing(table, i, horizon, rent, min(max(z, float(arms[TOP, j])), right), arms[TOP, j], right)
-    if rent <= arms[BOTTOM, j] or _undercuts(table, i, horizon, rent, float(table[own + LOW]), math.exp(z)):
-        arms[GUESS, j] = z
-        wide = float(table[own + HIGH]) if z >= right else math.exp(z)
-        arms[WIDTH, j] = wide
-        arms[RATE, j] = wide / rate if rate < 0.0 else 0.0
+        z = math.log(min(max(wish, float(table[own + RANGE.LOW])), float(table[own + RANGE.HIGH])))
+    top, low = float(arms[BANDIT.TOP, j]), float(table[own + RANGE.LOW])
+    z, rate = _passing(table, i, horizon, rent, min(max(z, top), right), top, right)
+    if rent <= arms[BANDIT.BOTTOM, j] or _undercuts(table, i, horizon, rent, low, math.exp(z)):
+        arms[BANDIT.GUESS, j] = z
+        wide = float(table[own + RANGE.HIGH]) if z >= right else math.exp(z)
+        arms[BANDIT.WIDTH, j] = wide
+        arms[BANDIT.RATE, j] = wide / rate if rate < 0.0 else 0.0
 
 
 def _passing(
     table: FloatArray, i: int, horizon: float, rent: float, z: float, left: float, right: float
 ) -> tuple[float, float]:
     """Where ψ falls to `rent` between left and right, and its slope there; (right, 0) if it does not."""
-    end, rate = right, 0.0
-    reached = False
+    end, rate, reached = right, 0.0, False
     for _ in range(NEWTON_STEPS):
         value, rate = pull(table, i, z, horizon)
         value -= rent
@@ -213,22 +244,22 @@ def _undercuts(table: FloatArray, i: int, horizon: float, rent: float, narrow: f
 
 def _best_corner(table: FloatArray, own: int, horizon: float, rent: float) -> float:
     """The corner of least cost, the narrowest one where several tie."""
-    nodes, corners = int(table[own + NODES]), int(table[own + CORNERS])
-    scale = horizon / float(table[nodes + 2 * corners - 1])
+    nodes, count = int(table[own + RANGE.NODES]), int(table[own + RANGE.CORNERS])
+    scale = horizon / float(table[nodes + 2 * count - 1])
     if scale <= 1.0:
         scale = 0.0
     y = math.exp(min(rent + scale, 640.0))
     best, width = math.inf, float(table[nodes])
-    for corner in range(corners):
+    for corner in range(count):
         k = float(table[nodes + corner])
-        u = horizon / float(table[nodes + corners + corner])
+        u = horizon / float(table[nodes + count + corner])
         spent = -math.expm1(-u) if u > 0.0 else 1.0
         if u > 0.0 and scale > 0.0:
             cost = y * k * spent - math.exp(min(scale - u, 0.0))
         elif u > 0.0:
             cost = (1.0 + y * k) * spent
         else:
-            cost = (1.0 + y * k) / float(table[nodes + corners + corner])
+            cost = (1.0 + y * k) / float(table[nodes + count + corner])
         if cost < best:
             best, width = cost, k
     return width

@@ -1,0 +1,57 @@
+"""The jobs present cleared at a reservation price: SmartFill that knows that others will come.
+
+SmartFill divides the cores as if nothing more arrived, so a core is worth nothing once the present jobs are
+done, and it spends cores on little speed. Here a core that the present jobs do not use is let at a price l0:
+
+    minimise Σ c_j T_j + l0·(core-time used).
+
+The costates of `theory.clearing` follow from the same recursion with C_k + l0·n in place of C_k, at prices of
+l0 and more; l0 = 0 is SmartFill, and where the jobs want no more than all cores at l0 it is WHAM.
+
+What a core is worth to jobs that are still to come is the price in the long run. In simulations that is l* of
+the relaxed problem on whole cores. The live scheduler, which knows no rates of arrival, takes the price that
+its own decisions have had on average (`live.core_price`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from malleable.errors import InfeasibleError
+from malleable.policies.base import Decision, JobRule, NonNegative, memoized
+from malleable.policies.rules.market import MARKET, end_of_market
+from malleable.policies.rules.smartfill_rule import KEPT
+from malleable.policies.smartfill import Smartfill
+from malleable.policies.wham import Wham
+from malleable.theory.relaxed import long_run_price
+
+if TYPE_CHECKING:
+    from malleable.contracts import FloatArray
+    from malleable.model import Workload
+
+
+@dataclass(frozen=True)
+class Clearing(JobRule):
+    """Clear the jobs present at the `price` of a core: what it is worth to later jobs, found if not given."""
+
+    blocking: ClassVar[bool] = False
+    price: NonNegative | None = None
+
+    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+        try:
+            price = _long_run_price(workload, cores) if self.price is None else self.price
+        except InfeasibleError:  # no price is high enough for so much work
+            return Wham().decision(workload, cores, integer=integer)
+        made = Smartfill().decision(workload, cores, integer=integer)
+        made.table[end_of_market(made.table) + KEPT.RESERVATION] = price
+        return made
+
+    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:  # noqa: ARG002
+        price = float(table[int(table[1]) + MARKET.CLEARED])
+        return price if price > 0.0 else None
+
+
+@memoized
+def _long_run_price(workload: Workload, cores: float) -> float:
+    return long_run_price(workload, cores)
