@@ -42,9 +42,11 @@ class CellStore:
 
     def value(self, experiment: str, cell: Cell) -> Any:
         """The value of a cell if it is known, else `MISSING`."""
+        # Worked out first, so that what a long run computes belongs to the sources that it began with.
+        asked = question(cell)
         with suppress(OSError, ValueError, KeyError, TypeError):
             page = json.loads(self._place(experiment, cell).read_text(encoding="utf-8"))
-            if page["question"] == question(cell):
+            if page["question"] == asked:
                 return page["value"]
         return MISSING
 

@@ -1,6 +1,6 @@
 """What an experiment is made of: cells that are computed, and findings that are made from them.
 
-An experiment is a package (or a module) in `experiments/` with two functions:
+An experiment is a package (or a module) in `experiments/` that offers two functions:
 
     cells(effort) -> list[Cell]              what has to be computed; each cell is kept on disk
     findings(effort, values) -> Findings     figures, tables and verdicts from the cells' values, by key

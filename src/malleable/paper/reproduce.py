@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, MalleableError, OutputError, UnknownKindError, did_you_mean
-from malleable.execution import checked_workers
+from malleable.execution.worker_processes import checked_workers
 from malleable.paper import experiments
 from malleable.paper.cell_store import MISSING, CellStore
 from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict, failed

@@ -26,7 +26,8 @@ ENGINE_VARIABLE = "MALLEABLE_PAPER_ENGINE"
 GROWTH_LIMIT = 8.0
 """By how much a run that was too short is lengthened at most."""
 
-
+PAPERS = ("wham", "equi", "greedy")
+"""The policies of the paper's figures."""
 NARROW = 1e-4
 """Relative half-width of costs at full effort on a GPU."""
 NARROW_JOBS, NARROW_MOST = 1 << 28, 1 << 36
@@ -126,12 +127,13 @@ def compared(
         )  # fmt: skip
         worst = max(result.cost.relative_half_width for result in found.results)
         if precision is None or most_jobs is None or worst <= precision or jobs >= most_jobs:
-            return _plain(found)
+            return plain(found)
         factor = 1.2 * (worst / precision) ** 2
         jobs = int(min(most_jobs, jobs * min(max(factor, 1.5), GROWTH_LIMIT)))
 
 
-def _plain(found: Comparison) -> dict[str, Any]:
+def plain(found: Comparison) -> dict[str, Any]:
+    """A comparison as a cell keeps it."""
     return {
         "results": {result.policy: result.to_dict() for result in found.results},
         "differences": {difference.policy: difference.to_dict() for difference in found.differences},

@@ -5,15 +5,15 @@ What is kept on disk (machine code, values of a reproduction) is true as long as
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-IMPORT = re.compile(r"^\s*from (malleable[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -26,9 +26,20 @@ def files(modules: Iterable[str]) -> list[Path]:
         path = None if name in found else source(name)
         if path is not None:
             found[name] = path
-            for package, names in IMPORT.findall(path.read_text(encoding="utf-8")):
-                waiting += [package, *(f"{package}.{word}" for word in re.findall(r"\w+", names))]
+            waiting += imported(path)
     return [found[name] for name in sorted(found)]
+
+
+@functools.cache
+def imported(path: Path) -> tuple[str, ...]:
+    """What a file imports anywhere in it: modules, and names of modules that may be modules themselves."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(dict.fromkeys(found))
 
 
 def source(module: str) -> Path | None:
@@ -45,7 +56,7 @@ def source(module: str) -> Path | None:
 
 
 def members(package: str) -> list[str]:
-    """The modules of a package of ours: for what is found by name and not imported."""
+    """The modules of one of our packages, for what is found by name and not imported."""
     place = PACKAGE.joinpath(*package.split(".")[1:])
     return [f"{package}.{path.stem}" for path in sorted(place.glob("*.py"))]
 

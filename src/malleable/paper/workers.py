@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from malleable.execution import WorkerDiedError, WorkerPool
+from malleable.execution.worker_processes import WorkerDiedError, WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.shared.fw_cam_pools import all_planned
 from malleable.paper.simulation_cells import compared
 from malleable.theory.relaxed import bound
-
-if TYPE_CHECKING:
-    Runs = list[tuple[float, int, Any, Any]]
 
 BETAS = (0.76, 0.8, 0.9)
 NEAR = tuple(2**i for i in range(4, 13))

@@ -9,8 +9,8 @@ import numpy as np
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.shared.widths import measured
+from malleable.paper.simulation_cells import PAPERS
 
-POLICIES = {"wham": ("WHAM", 0), "equi": ("EQUI", 2), "greedy": ("GREEDY", 3)}
 WIDTHS = (1.25, 2.0, 4.0)
 """k0: edges of the histogram's bins, so that shares beyond them are exact counts."""
 CORES = 64
@@ -34,7 +34,7 @@ def cells(effort: Effort) -> list[Cell]:
             {"policy": policy, "cores": n, "load": load, "jobs": jobs, "seed": SEED, "windows": windows},
             jobs * (1.0 + n / 3000) / 2e6,
         )
-        for policy in POLICIES
+        for policy in PAPERS
         for n, load in points
     ]
     return made

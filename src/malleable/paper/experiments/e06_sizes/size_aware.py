@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.optimize import brentq
 
 from malleable.model import Workload, paper_workload
-from malleable.paper.simulation_cells import Inline
+from malleable.paper.simulation_cells import Inline, plain
 from malleable.policies.rules.ordering import by_remaining, one_core_each
 from malleable.policies.rules.tolerances import DUST
 from malleable.simulation import compare
@@ -67,9 +67,4 @@ def alone(policy: str, cores: int, load: float, jobs: int, seed: int) -> dict[st
     workload = Workload("one class", (paper_workload().classes[1],)).at(cores, load)
     rule: Any = levelled if policy == "levelled" else policy
     found = compare(workload, cores, ["wham", rule], jobs=jobs, seed=seed, executor=Inline())
-    return {
-        "results": {result.policy: result.to_dict() for result in found.results},
-        "differences": {difference.policy: difference.to_dict() for difference in found.differences},
-        "limit": bound(workload, cores).bound,
-        "ratio": limit_ratio(load),
-    }
+    return {**plain(found), "limit": bound(workload, cores).bound, "ratio": limit_ratio(load)}

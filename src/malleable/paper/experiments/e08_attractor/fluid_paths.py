@@ -15,7 +15,12 @@ import numpy as np
 from malleable.contracts import Policy
 from malleable.engine.run import Run
 from malleable.model import Workload, paper_workload
-from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
+from malleable.paper.experiments.shared.workloads import (
+    WIDE,
+    balanced_hyperexponential,
+    exponential,
+    random_speedup,
+)
 from malleable.simulation import program
 from malleable.sources import ArrayStream, stream
 from malleable.theory.attractor import trajectory
@@ -38,13 +43,8 @@ KEPT = 240
 
 def laws(name: str, cores: float, load: float) -> Workload:
     """The paper's workload (`phase type`), or the same with exponential sizes of the same means."""
-    workload = paper_workload(cores, load)
-    if name == "phase type":
-        return workload
-    document = workload.to_dict()
-    for row, mean in zip(document["classes"], workload.mean_sizes.tolist(), strict=True):
-        row["size"] = {"kind": "exponential", "mean": mean}
-    return Workload.from_dict({**document, "name": "exponential"})
+    made = paper_workload() if name == "phase type" else Workload.from_dict(exponential())
+    return made.at(cores, load)
 
 
 def fluid_paths(law: str, load: float, count: int, time: float, seed: int) -> dict[str, Any]:
@@ -99,15 +99,6 @@ def _attraction(workload: Workload, count: int, seed: int) -> dict[str, Any]:
     }
 
 
-SPEEDUPS = {
-    "exponent": (0.1, 0.95),
-    "sequential": (0.02, 0.6),
-    "contention": (0.02, 0.4),
-    "coherency": (1e-4, 0.02),
-}
-"""Parameters of the speedups of random workloads."""
-
-
 def random_workload(rng: np.random.Generator) -> Workload:
     """One to four classes with ordinary parameters."""
     classes = [
@@ -115,7 +106,7 @@ def random_workload(rng: np.random.Generator) -> Workload:
             "name": f"class-{i + 1}",
             "arrivals": {"kind": "poisson", "rate": float(rng.uniform(0.2, 2.0))},
             "size": _random_size(rng),
-            "speedup": random_speedup(rng, **SPEEDUPS),
+            "speedup": random_speedup(rng, WIDE),
             "holding_cost": float(np.exp(rng.uniform(-1.0, 1.0))),
         }
         for i in range(int(rng.integers(1, 5)))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from malleable import catalog
+from malleable.contracts import Policy
+from malleable.model import Workload
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.e10_optimality_gap.optimality import choices
 from malleable.paper.experiments.shared.exact_gaps import gaps
-from malleable.paper.experiments.shared.exponential_sizes import exponential
-from malleable.paper.experiments.shared.named_workloads import short_and_long
+from malleable.paper.experiments.shared.workloads import exponential, key_of, short_and_long
 from malleable.paper.simulation_cells import compared
+from malleable.theory.class_speeds import class_speeds
+from malleable.theory.optimal_policy import optimum
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "two": ("classes 1 and 2 of the paper", exponential("class-1", "class-2")),
@@ -20,7 +27,6 @@ WORKLOADS: dict[str, tuple[str, dict[str, Any]]] = {
 """Names and documents; all sizes are exponential."""
 DRAWN = {0.25: 0, 0.55: 1, 0.7: 2, 0.9: 3}
 """Loads that are drawn as curves over n, with their colours."""
-
 FEW = (2, 4, 8, 16)
 LOADS = (0.25, 0.4, 0.55, 0.7, 0.8, 0.9)
 MANY = {0.25: (64, 256, 1024, 4096), 0.4: (64, 256), 0.55: (64, 256), 0.7: (64,), 0.8: (64,), 0.9: (64,)}
@@ -89,6 +95,20 @@ def _gap_cell(name: str, n: int, load: float, effort: Effort) -> Cell:
     return Cell(key_of("gap", name, n, load), gaps, arguments, weight)
 
 
-def key_of(kind: str, name: str, n: int, load: float) -> str:
-    """Name of a cell."""
-    return f"{kind}-{name}-{n}-{load:g}"
+def choices(workload: Mapping[str, Any], cores: int, load: float, *, most: int) -> dict[str, Any]:
+    """Cores of the first of two classes, with up to `most` jobs of each: the optimum's and WHAM's."""
+    made = Workload.from_dict(dict(workload)).at(cores, load)
+    best = optimum(made, cores, widths="real")
+    wham = class_speeds(Policy.of("wham"), made, cores)
+    counts = np.array([[a, b] for b in range(most + 1) for a in range(most + 1)])
+    optimal = best.cores[best.lattice.index(counts), 0]
+    # WHAM's speeds tell its widths: s(k) = k^p, and the share of a core where jobs outnumber cores.
+    speed, exponent = wham(counts.astype(float))[:, 0], made.speedups[0].parameters()["exponent"]
+    widths = np.where(speed > 1.0, speed ** (1.0 / exponent), speed)
+    shape = (most + 1, most + 1)
+    return {
+        "cores": cores,
+        "load": load,
+        "optimum": optimal.reshape(shape).tolist(),
+        "wham": (counts[:, 0] * widths).reshape(shape).tolist(),
+    }

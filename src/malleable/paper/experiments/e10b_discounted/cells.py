@@ -12,6 +12,7 @@ from malleable.paper.experiments.e10b_discounted.discounting import (
     discounts,
     random_setting,
 )
+from malleable.paper.experiments.shared.workloads import key_of
 from malleable.paper.simulation_cells import compared
 
 RULE = "wham-discounted"
@@ -58,11 +59,6 @@ def _cell(key: str, policies: list[str], workload: Any, cores: int, load: float,
     jobs = 1_500 if effort.quick else effort.jobs // 50
     run = {"policies": ["wham", *policies], "jobs": jobs, "seed": SEED}
     return Cell(key, compared, {**setting, **run}, len(policies) * jobs * (1.0 + load * cores / 10.0) / 3e4)
-
-
-def key_of(what: str, workload: str, cores: int, load: float) -> str:
-    """Name of a cell."""
-    return f"{what}-{workload}-{cores}-{load:g}"
 
 
 def map_loads(effort: Effort) -> tuple[float, ...]:

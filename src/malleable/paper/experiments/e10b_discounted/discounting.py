@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from malleable.model import Workload
-from malleable.paper.experiments.shared.named_workloads import four_classes, job_class, sizes_of
-from malleable.paper.experiments.shared.random_classes import Setting, between, random_speedup
+from malleable.paper.experiments.shared.workloads import (
+    ORDINARY,
+    Setting,
+    between,
+    four_classes,
+    job_class,
+    random_speedup,
+    sizes_of,
+)
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.theory.optimal_policy import optimum
 
 HELD_OUT = 40_000
 """First seed of the random workloads."""
-SPEEDUPS = {
-    "exponent": (0.15, 0.9),
-    "sequential": (0.03, 0.5),
-    "contention": (0.02, 0.3),
-    "coherency": (1e-4, 0.02),
-}
-"""Parameters of the speedups of random workloads."""
 
 
 WORKLOADS: dict[str, Any] = {
@@ -51,7 +51,7 @@ def random_setting(seed: int) -> Setting:
         kind = str(rng.choice(["exponential", "hyperexponential", "deterministic", "lognormal"]))
         size = sizes_of(kind, mean, float(rng.uniform(0.6, 0.95)))
         rate = float(rng.uniform(0.2, 2.0))
-        rows.append(job_class(f"c{i}", size, random_speedup(rng, **SPEEDUPS), between(rng, 0.3, 3.0), rate))
+        rows.append(job_class(f"c{i}", size, random_speedup(rng, ORDINARY), between(rng, 0.3, 3.0), rate))
     cores = round(between(rng, 3.0, 64.0))
     return Setting({"name": f"random-{seed}", "classes": rows}, cores, float(rng.uniform(0.3, 0.95)))
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from math import log, sqrt
+from typing import TYPE_CHECKING, Any
 
+from malleable.contracts import Distribution, Policy
+from malleable.model import Workload, paper_workload
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.e12_robustness.settings import (
-    SCVS,
-    SIZES,
-    predicted,
-    with_arrivals,
-    with_sizes,
-)
 from malleable.paper.experiments.e12_robustness.wrong_information import misled_limits, misled_runs
-from malleable.paper.simulation_cells import compared
+from malleable.paper.experiments.shared.workloads import law_of
+from malleable.paper.simulation_cells import PAPERS, compared
+from malleable.theory.meanfield import mean_field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CORES = 64
-POLICIES = {"wham": ("WHAM", 0), "equi": ("EQUI", 2), "greedy": ("GREEDY", 3)}
 ARRIVAL_CORES = 256
 ERROR = 0.2
 """Share by which speedup parameters are wrong."""
@@ -31,13 +28,6 @@ SIMULATED_FACTORS = tuple(f for f in FACTORS if f.count(1.0) in {0, 2})
 WHOLE = ((16, 0.25), (64, 0.25), (256, 0.25), (64, 0.8))
 BLIND = ((16, 0.8), (16, 0.9), (64, 0.8), (64, 0.9), (64, 0.95))
 """Numbers of cores and loads for whole cores, and for unknown sizes."""
-
-
-def misled_key(factors: Sequence[float]) -> str:
-    """The name of the cell with those factors."""
-    return "misled-" + "-".join(f"{factor:g}" for factor in factors)
-
-
 LOAD = 0.25
 LOADS = (0.05, 0.1, 0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 QUICK_LOADS = (0.25, 0.9)
@@ -56,6 +46,18 @@ JOBS = {
 """Jobs of the simulations."""
 HEAVY = 0.9
 """From this load on runs are longer."""
+SCVS = (0.0, 0.5, 1.0, 4.0)
+"""Squared coefficients of variation of the times between arrivals; 1 is Poisson."""
+SIZES: dict[str, dict[str, Any]] = {
+    "lognormal": {"kind": "lognormal", "mean": 1.0, "sigma": sqrt(log(5.0))},
+    "bounded Pareto": {"kind": "bounded_pareto", "shape": 1.5, "low": 1.0, "high": 1000.0},
+}
+"""Size laws, to be scaled to the mean of each class: SCV 4, and a tail of three decades (SCV 9.9)."""
+
+
+def misled_key(factors: Sequence[float]) -> str:
+    """The name of the cell with those factors."""
+    return "misled-" + "-".join(f"{factor:g}" for factor in factors)
 
 
 def cells(effort: Effort) -> list[Cell]:
@@ -66,7 +68,7 @@ def cells(effort: Effort) -> list[Cell]:
 def _rival_cells(effort: Effort) -> list[Cell]:
     """WHAM and its rivals at other loads, with other arrivals, with other sizes."""
     jobs = JOBS[effort.name]
-    both = {"policies": list(POLICIES), "load": LOAD}
+    both = {"policies": list(PAPERS), "load": LOAD}
     made = []
     for load in loads_of(effort):
         count = jobs["load" if load < HEAVY else "heavy"]
@@ -108,3 +110,30 @@ def _trouble_cells(effort: Effort) -> list[Cell]:
 def loads_of(effort: Effort) -> tuple[float, ...]:
     """The loads that policies are compared at."""
     return QUICK_LOADS if effort.quick else LOADS
+
+
+def with_arrivals(scv: float) -> dict[str, Any]:
+    """Renewal arrivals of the same rates with the given variability."""
+    document = paper_workload().to_dict()
+    for row, rate in zip(document["classes"], paper_workload().rates.tolist(), strict=True):
+        row["arrivals"] = {"kind": "renewal", "interval": law_of(1.0 / rate, scv)}
+    return {**document, "name": f"paper, arrivals of SCV {scv:g}"}
+
+
+def with_sizes(name: str) -> dict[str, Any]:
+    """The named size law for every class, scaled to the mean that the class has in the paper."""
+    law = Distribution.of(SIZES[name])
+    document = paper_workload().to_dict()
+    for row, mean in zip(document["classes"], paper_workload().mean_sizes.tolist(), strict=True):
+        row["size"] = law.scaled(mean / law.mean).to_dict()
+    return {**document, "name": f"paper, {name} sizes"}
+
+
+def predicted(workload: Mapping[str, Any], policies: list[str], cores: int, load: float) -> dict[str, Any]:
+    """What the refined mean field says about policies on a workload, before any simulation."""
+    made = Workload.from_dict(dict(workload)).at(cores, load)
+    points = {policy: mean_field(made, cores, Policy.of(policy), starts=0) for policy in policies}
+    return {
+        policy: {"cost": p.refined.cost, "limit": p.cost, "applies": p.refined.applies}
+        for policy, p in points.items()
+    }

@@ -23,13 +23,9 @@ from malleable.contracts import Allocation, Policy
 from malleable.engine.rule_interface import CLASS, REMAINING, SIZE, WEIGHT, ClassProgram, JobProgram
 from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
-from malleable.paper.simulation_cells import Inline, described
+from malleable.paper.simulation_cells import Inline, described, plain
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.class_rules_in_closed_form import (
-    has_closed_forms,
-    quadratic_rule,
-    quadratic_table,
-)
+from malleable.policies.rules.class_rules import WIDENING, quadratic_rule, quadratic_table
 from malleable.policies.rules.ordering import ascending
 from malleable.policies.wham import Wham
 from malleable.results import Comparison
@@ -114,11 +110,11 @@ def blind_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArra
         for j in range(size):
             out[j] = widths[int(jobs[j, CLASS])]
         return
-    keys = np.empty(size)
+    keys, laws = np.empty(size), own + len(WIDENING) * classes
     for j in range(size):
         out[j] = 0.0
         done = jobs[j, SIZE] - jobs[j, REMAINING]
-        keys[j] = -jobs[j, WEIGHT] / expected_remaining(table, own + 3 * classes, int(jobs[j, CLASS]), done)
+        keys[j] = -jobs[j, WEIGHT] / expected_remaining(table, laws, int(jobs[j, CLASS]), done)
     order = ascending(keys)
     for position in range(min(size, int(cores))):
         out[order[position]] = 1.0
@@ -149,7 +145,8 @@ class Blind(JobRule):
     rule = staticmethod(blind_rule)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - n comes with the call
-        if not has_closed_forms(workload.speedups):
+        table = quadratic_table(workload.speedups, workload.holding_costs)
+        if table is None:
             raise UnsupportedError("Blind needs power and Amdahl speedups", "use the paper's workload")
         laws = [_mixture(c.size.phase_type(), c.name) for c in workload.classes]
         phases = max(len(p) for p, _ in laws)
@@ -157,7 +154,6 @@ class Blind(JobRule):
         rows[:, 1] = 1.0
         for row, (p, rates) in zip(rows, laws, strict=True):
             row[0, : len(p)], row[1, : len(p)] = p, rates
-        table = quadratic_table(workload.speedups, workload.holding_costs)
         return np.concatenate([table, [float(phases)], rows.ravel()])
 
 
@@ -188,8 +184,4 @@ def misled_runs(
         replace(simulate(made, cores, policy, jobs=jobs, seed=seed, executor=Inline()), policy=name)
         for name, policy in runs
     ]
-    found = Comparison.of(results)
-    return {
-        "results": {result.policy: result.to_dict() for result in found.results},
-        "differences": {difference.policy: difference.to_dict() for difference in found.differences},
-    }
+    return plain(Comparison.of(results))

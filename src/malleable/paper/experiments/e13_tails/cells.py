@@ -8,27 +8,27 @@ from malleable.paper.experiments.e13_tails.tails import tails
 CORES = 64
 LOADS = (0.25, 0.8)
 WHAM = "wham"
-VARIANTS = {WHAM: "WHAM", "wham-integer": "WHAM, whole cores", "wham-discounted": "WHAM, discounted"}
-POLICIES = {
-    **VARIANTS,
-    "fw-cam": "FW-CAM",
-    "equi": "EQUI",
-    "greedy": "GREEDY",
-    "greedy:weight=cmu": "GREEDY, w = cμ",
-    "greedy:weight=c/x": "GREEDY, w = c/x",
-    "greedy-star": "GREEDY*",
-    "hell": "HELL",
-    "knee": "KNEE",
-    "hesrpt": "A-heSRPT",
-    "pollux": "Pollux",
-    "sia": "Sia",
-    "lpf": "LPF",
-    "srpt": "SRPT, one core each",
-    "srpt-all": "SRPT, all cores",
-    "fcfs": "FCFS, one core each",
-    "inelastic-first": "Inelastic-First",
-    "elastic-first": "Elastic-First",
-}
+VARIANTS = (WHAM, "wham-integer", "wham-discounted")
+ALL = (
+    *VARIANTS,
+    "fw-cam",
+    "equi",
+    "greedy",
+    "greedy:weight=cmu",
+    "greedy:weight=c/x",
+    "greedy-star",
+    "hell",
+    "knee",
+    "hesrpt",
+    "pollux",
+    "sia",
+    "lpf",
+    "srpt",
+    "srpt-all",
+    "fcfs",
+    "inelastic-first",
+    "elastic-first",
+)
 SPELT = {("fw-cam", 0.25): "fw-cam:beta=0.8", ("fw-cam", 0.8): "fw-cam-repaired:beta=0.6"}
 """Settings in which a policy needs options."""
 FAST = (WHAM, "fw-cam", "equi", "greedy", "fcfs")
@@ -61,7 +61,7 @@ def cells(effort: Effort) -> list[Cell]:
     """One cell per policy and load, with WHAM on the same jobs."""
     made = []
     for load in LOADS:
-        for policy in QUICK if effort.quick else POLICIES:
+        for policy in policies_of(effort):
             jobs, batches = _jobs(effort, policy, load), BATCHES[effort.name]
             named = SPELT.get((policy, load), policy)
             asked = {"policy": named, "cores": CORES, "load": load, "seed": SEED}
@@ -69,6 +69,11 @@ def cells(effort: Effort) -> list[Cell]:
             run = {"jobs": jobs, "batches": batches, **asked}
             made.append(Cell(key_of(policy, load), tails, run, 0.3 + jobs * batches / speed))
     return made
+
+
+def policies_of(effort: Effort) -> tuple[str, ...]:
+    """The policies whose tails are looked at."""
+    return QUICK if effort.quick else ALL
 
 
 def _jobs(effort: Effort, policy: str, load: float) -> int:

@@ -10,7 +10,7 @@ from malleable.contracts import Policy
 from malleable.errors import MalleableError
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.e14_map_of_policies.workloads import random_workload, traits
-from malleable.paper.simulation_cells import ENGINE_VARIABLE, on_gpu
+from malleable.paper.simulation_cells import ENGINE_VARIABLE, PAPERS, on_gpu
 from malleable.simulation import sweep
 from malleable.theory.meanfield import mean_field
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from malleable.simulation import Swept
     from malleable.statistics import Estimate
 
-POLICIES = {"wham": ("WHAM", 0), "equi": ("EQUI", 2), "greedy": ("GREEDY", 3)}
-"""Names and colours."""
 IMPROVED = "wham-improved"
 CORES = (4, 8, 16, 32, 64, 128, 256)
 CLASSES = (2, 3, 4)
@@ -49,7 +47,7 @@ def cells(effort: Effort) -> list[Cell]:
         for m in size["classes"]:
             if m == max(CLASSES) and n > MANY:
                 continue
-            some = {"classes": m, "cores": n, "count": size["count"], "policies": list(POLICIES)}
+            some = {"classes": m, "cores": n, "count": size["count"], "policies": list(PAPERS)}
             weight = 3 * size["count"] * size["jobs"] * (1.0 + m * n / 300) / 6e6
             made.append(Cell(f"simulated-{m}-{n}", simulated, {**some, "jobs": size["jobs"]}, weight))
             made.append(Cell(f"predicted-{m}-{n}", predicted, some, 0.05 * size["count"]))

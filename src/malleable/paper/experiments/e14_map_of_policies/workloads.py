@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 from malleable.model import Workload
-from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
+from malleable.paper.experiments.shared.workloads import WIDE, law_of, random_speedup
 
 SEED = 14
-SPEEDUPS = {
-    "exponent": (0.1, 0.95),
-    "sequential": (0.02, 0.6),
-    "contention": (0.02, 0.4),
-    "coherency": (1e-4, 0.02),
-}
-"""Ranges of the parameters of speedups."""
 SCVS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Squared coefficients of variation of sizes, one for all classes of a workload."""
 LOADS = (0.1, 0.9)
@@ -34,23 +27,14 @@ def random_workload(classes: int, cores: int, number: int) -> Workload:
         {
             "name": f"class-{i + 1}",
             "arrivals": {"kind": "poisson", "rate": float(rng.uniform(0.2, 2.0))},
-            "size": size_law(scv, float(np.exp(rng.uniform(-1.5, 1.5)))),
-            "speedup": random_speedup(rng, **SPEEDUPS),
+            "size": law_of(float(np.exp(rng.uniform(-1.5, 1.5))), scv),
+            "speedup": random_speedup(rng, WIDE),
             "holding_cost": float(spread**rank),
         }
         for i, rank in enumerate(ranks)
     ]
     made = Workload.from_dict({"name": f"{classes}-{cores}-{number}", "classes": rows})
     return made.at(float(cores), float(rng.uniform(*LOADS)))
-
-
-def size_law(scv: float, mean: float) -> dict[str, Any]:
-    """A law of that mean and variability: Erlang, exponential, or hyperexponential with balanced means."""
-    if scv < 1.0:
-        return {"kind": "erlang", "stages": round(1.0 / scv), "mean": mean}
-    if scv == 1.0:
-        return {"kind": "exponential", "mean": mean}
-    return balanced_hyperexponential(mean, 0.5 * (1.0 + ((scv - 1.0) / (scv + 1.0)) ** 0.5))
 
 
 def traits(workload: Workload, cores: int) -> dict[str, Any]:

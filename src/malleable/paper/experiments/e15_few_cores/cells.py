@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from malleable.contracts import Policy
 from malleable.paper.contracts import Cell, Effort
-from malleable.paper.experiments.e15_few_cores.first_order import first_order
 from malleable.paper.experiments.e15_few_cores.held_out import HELD_OUT, on_held_out, on_named
 from malleable.paper.experiments.e15_few_cores.systems import BLIND_STUDY, SIZED_STUDY, WORKLOADS
 from malleable.paper.experiments.shared.exact_gaps import gaps
+from malleable.paper.experiments.shared.workloads import key_of
+from malleable.paper.simulation_cells import described
+from malleable.theory.class_speeds import class_speeds
+from malleable.theory.decision_process import evaluate
+from malleable.theory.meanfield import mean_field
+from malleable.theory.optimal_policy import optimum
 
 Where = tuple[str, int, float]
 """Workload, cores and load."""
@@ -71,11 +81,6 @@ def _named(pair: str, what: str, name: str, cores: int, load: float, jobs: int) 
     return Cell(key_of(f"{what}-{pair.replace(' ', '-')}", name, cores, load), on_named, run, weight)
 
 
-def key_of(what: str, name: str, cores: int, load: float) -> str:
-    """Name of a cell."""
-    return f"{what}-{name}-{cores}-{load:g}"
-
-
 def gap_settings(effort: Effort) -> list[Where]:
     """Settings with an exact optimum."""
     if effort.quick:
@@ -116,3 +121,23 @@ def study_settings(effort: Effort) -> list[Where]:
     """Settings of the study with sizes known."""
     few = [("four", 12, 0.7), ("sizes", 8, 0.5)]
     return [] if effort.quick else few if effort.name == "normal" else list(SIZED_STUDY)
+
+
+def first_order(name: str, cores: int, load: float) -> dict[str, Any]:
+    """V* and both coefficients by theory, and the exact costs of the optimum and of size-blind WHAM."""
+    made, wham = described(WORKLOADS[name][1], cores, load), Policy.of("wham")
+    field = mean_field(made, cores, wham, starts=0)
+    jobs = sum(one.jobs for one in field.classes)
+    most = int(60 + jobs + 14.0 * np.sqrt(jobs))
+    best = optimum(made, cores, most, widths="real")
+    own = evaluate(made, cores, class_speeds(wham, made, cores), most)
+    theory = field.first_order
+    return {
+        "bound": field.cost,
+        "optimum": best.cost,
+        "wham": own.cost,
+        "lost": own.mass_at_limit,
+        "best term": theory.best,
+        "wham term": theory.wham,
+        "applies": theory.applies,
+    }

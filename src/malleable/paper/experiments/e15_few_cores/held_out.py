@@ -14,8 +14,14 @@ import numpy as np
 from malleable.contracts import Policy
 from malleable.model import ConditionWarning
 from malleable.paper.experiments.e15_few_cores.systems import WORKLOADS
-from malleable.paper.experiments.shared.named_workloads import job_class, sizes_of
-from malleable.paper.experiments.shared.random_classes import Setting, between, random_speedup
+from malleable.paper.experiments.shared.workloads import (
+    ORDINARY,
+    Setting,
+    between,
+    job_class,
+    random_speedup,
+    sizes_of,
+)
 from malleable.paper.simulation_cells import compared, described
 
 if TYPE_CHECKING:
@@ -23,12 +29,6 @@ if TYPE_CHECKING:
 
 HELD_OUT = 150_000
 """First seed of the held-out workloads; no run before this experiment has used it or any above it."""
-SPEEDUPS = {
-    "exponent": (0.15, 0.9),
-    "sequential": (0.03, 0.5),
-    "contention": (0.02, 0.3),
-    "coherency": (1e-4, 0.02),
-}
 LAWS = ("exponential", "hyperexponential", "lognormal")
 
 
@@ -60,7 +60,7 @@ def _random_class(rng: Generator, kind: str, name: str) -> dict[str, Any]:
     rate, mean = float(rng.uniform(0.2, 2.0)), between(rng, 0.2, 5.0)
     share = float(rng.uniform(0.6, 0.95)) if kind == "hyperexponential" else 0.9
     sigma = float(rng.uniform(0.5, 1.5)) if kind == "lognormal" else 1.0
-    speedup = random_speedup(rng, **SPEEDUPS)
+    speedup = random_speedup(rng, ORDINARY)
     return job_class(name, sizes_of(kind, mean, share, sigma), speedup, between(rng, 0.2, 5.0), rate)
 
 

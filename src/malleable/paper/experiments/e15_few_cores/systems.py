@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from malleable.paper.experiments.shared.exponential_sizes import exponential
-from malleable.paper.experiments.shared.named_workloads import (
+from malleable.paper.experiments.shared.workloads import (
+    exponential,
     four_classes,
     job_class,
     short_and_long,

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf, isnan, nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from malleable.paper.contracts import Table
+from malleable.paper.experiments.shared.columns import interval_columns, stacked
+from malleable.paper.experiments.shared.comparisons import Compared
 from malleable.paper.experiments.shared.evidence import Case, power
 from malleable.plots.figures import Series
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from malleable.paper.experiments.shared.policies import Label
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,34 @@ class Curve:
     results: tuple[Mapping[str, Any] | None, ...]
     """The simulations, as `malleable simulate --json` has them."""
     exact: tuple[float, ...]
-    colour: int
+    colour: int | None
     notes: tuple[str, ...] = ()
     """Why a point is missing, or what is special about it."""
     more: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Columns to add to the table."""
+
+    @classmethod
+    def simulated_by(
+        cls,
+        policy: str,
+        label: Label,
+        found: Mapping[int, Any],
+        exact: Sequence[float] | None = None,
+        notes: Sequence[str] = (),
+        **more: Sequence[Any],
+    ) -> Curve:
+        """A policy in cells that have compared it, by number of cores."""
+        runs = [Compared(value) for value in found.values()]
+        return cls(
+            label.name,
+            tuple(found),
+            tuple(run.cost(policy) for run in runs),
+            tuple(run.result(policy) for run in runs),
+            (nan,) * len(runs) if exact is None else tuple(exact),
+            label.colour,
+            tuple(notes),
+            {name: tuple(column) for name, column in more.items()},
+        )
 
     @property
     def x(self) -> tuple[float, ...]:
@@ -42,7 +69,7 @@ class Curve:
         known = (
             s if isnan(x) else Estimate(x, x, x) for x, s in zip(self.exact, self.simulated, strict=True)
         )
-        return tuple(Estimate(*((v - lowest) / lowest for v in (e.mean, e.low, e.high))) for e in known)
+        return tuple(one.shifted(-lowest).over(lowest) for one in known)
 
     def rate(self, lowest: float, start: float) -> Estimate:
         """The exponent of the gap as a power of n, from n = start on."""
@@ -54,9 +81,8 @@ class Curve:
         return Series.of(name or self.name, self.x, self.simulated, style, self.colour, self.notes)
 
     def gap_series(self, lowest: float, style: str) -> Series:
-        """The gaps, for a logarithmic axis: it has no place for what may be zero."""
-        shown = [gap if gap.low > 0.0 else Estimate() for gap in self.gaps(lowest)]
-        return Series.of(self.name, self.x, shown, style, self.colour, self.notes)
+        """The gaps, for a logarithmic axis."""
+        return Series.of(self.name, self.x, positive(self.gaps(lowest)), style, self.colour, self.notes)
 
     def cases(self) -> list[Case]:
         """Simulated costs beside the exact ones."""
@@ -68,38 +94,23 @@ class Curve:
         ]
 
 
+def positive(found: Iterable[Estimate]) -> list[Estimate]:
+    """What a logarithmic axis can show: it has no place for what may be zero."""
+    return [one if one.low > 0.0 else Estimate() for one in found]
+
+
 def costs_table(name: str, title: str, curves: Iterable[Curve], lowest: float) -> Table:
     """One row for each policy and n."""
     return Table(name, title, stacked([_columns(curve, lowest) for curve in curves]))
 
 
 def _columns(curve: Curve, lowest: float) -> dict[str, tuple[Any, ...]]:
-    gaps = curve.gaps(lowest)
     return {
         "policy": (curve.name,) * len(curve.cores),
         "cores": curve.cores,
         "exact cost": curve.exact,
-        "simulated cost": tuple(e.mean for e in curve.simulated),
-        "low": tuple(map(low, curve.simulated)),
-        "high": tuple(map(high, curve.simulated)),
-        "gap": tuple(e.mean for e in gaps),
-        "gap low": tuple(map(low, gaps)),
-        "gap high": tuple(map(high, gaps)),
+        **interval_columns("simulated cost", curve.simulated),
+        **interval_columns("gap", curve.gaps(lowest), "gap low", "gap high"),
         "jobs simulated": tuple(None if r is None else r["jobs"] for r in curve.results),
         **curve.more,
     }
-
-
-def stacked(parts: Sequence[Mapping[str, tuple[Any, ...]]]) -> dict[str, tuple[Any, ...]]:
-    """Tables of the same columns below one another."""
-    return {key: tuple(value for part in parts for value in part[key]) for key in parts[0]}
-
-
-def low(of: Estimate) -> float:
-    """The lower end of an interval, NaN if there is none."""
-    return of.low if of.low > -inf else nan
-
-
-def high(of: Estimate) -> float:
-    """The upper end of an interval, NaN if there is none."""
-    return of.high if of.high < inf else nan
