@@ -33,6 +33,6 @@ def __getattr__(name: str) -> Any:
     """The typer application, for those who look inside."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from malleable.cli._verbs import app
+    from malleable.cli._verbs import make_app
 
-    return app
+    return make_app()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import re
+import sys
 import threading
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
@@ -25,6 +26,8 @@ LOOK_SECONDS = 0.1
 SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+ENOUGH_JOBS = 10
+"""Jobs from which on a saving says something."""
 LONGEST_COMMAND = 40
 """Characters of a command in a table."""
 
@@ -35,6 +38,8 @@ def broker() -> BrokerClient:
     """The user's broker; an error of ours if none runs, or if the extra is not installed."""
     from malleable.errors import ExecutionError, to_install
 
+    # httpx brings a command line of its own, which takes longer to load than all the rest; it works without.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
         from malleable.live.http_client import BrokerClient
     except ImportError as error:
@@ -42,13 +47,13 @@ def broker() -> BrokerClient:
     return BrokerClient()
 
 
-def bytes_of(text: str) -> float:
+def bytes_of(text: str, name: str = "memory", example: str = "4G") -> float:
     """Read a size: 4G is 4·2³⁰ bytes."""
     from malleable.errors import ParameterError
 
     found = SIZE.fullmatch(text.strip())
     if found is None:
-        raise ParameterError(f"memory must be a size, got {text!r}", "for example --memory 4G")
+        raise ParameterError(f"{name} must be a size, got {text!r}", f"for example --{name} {example}")
     return float(found[1]) * 1024.0 ** POWERS[found[2].lower()]
 
 
@@ -133,11 +138,21 @@ def machine_line(status: dict[str, Any]) -> str:
     words = [f"{status['granted']} of {status['cores']} cores granted", status["policy"]]
     if status["price"] is not None:
         words.append(f"price {show(status['price'], 3)} per core")
+    cost = status.get("cost", {})
+    if cost.get("saved") is not None and cost["compared"] >= ENOUGH_JOBS:
+        words.append(savings(cost["saved"], cost["compared"]))
     if status["draining"]:
         words.append("draining")
     if status["problem"]:
         words.append(f"divided equally: {status['problem']}")
     return ", ".join(words)
+
+
+def savings(saved: float, jobs: int) -> str:
+    """What the policy has saved against equal sharing of the same jobs, or what it has cost more."""
+    return f"{abs(saved):.1%} {'less' if saved >= 0.0 else 'more'} than equal sharing of {jobs} jobs".replace(
+        "%", " %"
+    )
 
 
 def _cores(job: dict[str, Any]) -> str:

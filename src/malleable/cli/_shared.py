@@ -103,6 +103,13 @@ def say(text: str) -> None:
         silence(sys.stderr)
 
 
+def say_error(sentence: str, hint: str) -> None:
+    """What is wrong, and what to do about it, a line each."""
+    say(f"error: {sentence}")
+    if hint:
+        say(f"hint: {hint}")
+
+
 def console() -> Console:
     """Where tables for people go: what is printed stands there as it is, and lines are not cut short."""
     from rich.console import Console

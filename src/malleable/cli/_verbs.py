@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from malleable import __version__
-from malleable.cli import (
-    _signals,
-    _streams,
-    allocate,
-    bound,
-    cancel,
-    compare,
-    drain,
-    fit,
-    list_kinds,
-    logs,
-    meanfield,
-    measure,
-    paper,
-    play,
-    serve,
-    set_values,
-    simulate,
-    status,
-    submit,
-    watch,
-)
-from malleable.cli._shared import say
+from malleable.cli import _signals, _streams
+from malleable.cli._shared import say, say_error
 from malleable.errors import MalleableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERBS = (
+    "bound", "allocate", "meanfield", "simulate", "compare", "play", "measure", "fit", "paper",
+    "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
+)  # fmt: skip
+"""The commands, in the order of the help."""
+MODULES = {"set": "set_values", "list": "list_kinds"}
+"""Of those that Python has other uses for."""
 
 
 class _Verbs(TyperGroup):
@@ -53,33 +44,22 @@ class _Verbs(TyperGroup):
         return result
 
 
-app = typer.Typer(
-    name="malleable",
-    cls=_Verbs,
-    help="n cores, many jobs, each able to run on any number of cores: who gets how many, now?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("bound")(bound.command)
-app.command("allocate")(allocate.command)
-app.command("meanfield")(meanfield.command)
-app.command("simulate")(simulate.command)
-app.command("compare")(compare.command)
-app.command("play")(play.command)
-app.command("measure")(measure.command)
-app.command("fit")(fit.command)
-app.command("paper")(paper.command)
-app.command("serve")(serve.command)
-app.command("submit")(submit.command)
-app.command("status")(status.command)
-app.command("watch")(watch.command)
-app.command("logs")(logs.command)
-app.command("cancel")(cancel.command)
-app.command("set")(set_values.command)
-app.command("drain")(drain.command)
-app.command("list")(list_kinds.command)
+def make_app(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """The application with some of its verbs; only their modules are imported."""
+    app = typer.Typer(
+        name="malleable",
+        cls=_Verbs,
+        help="n cores, many jobs, each able to run on any number of cores: who gets how many, now?",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for verb in verbs:
+        module = importlib.import_module(f"malleable.cli.{MODULES.get(verb, verb)}")
+        app.command(verb)(module.command)
+    return app
 
 
 def _version(wanted: bool) -> None:
@@ -88,7 +68,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
@@ -104,15 +83,14 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def run() -> None:
     """Carry out the command; errors of ours become one line and a hint."""
     warnings.showwarning = _show_warning
+    asked = sys.argv[1:2]
     try:
-        app(prog_name="malleable")
+        make_app(asked if set(asked) & set(VERBS) else VERBS)(prog_name="malleable")
     except MalleableError as error:
         trace = getattr(error, "trace", "")
         if trace:  # code that is not ours raised it: a policy of a user's, an experiment
             say(trace.rstrip("\n"))
-        say(f"error: {error.sentence}")
-        if error.hint:
-            say(f"hint: {error.hint}")
+        say_error(error.sentence, error.hint)
         sys.exit(1)
     except KeyboardInterrupt:
         say("interrupted")

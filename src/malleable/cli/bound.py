@@ -53,8 +53,13 @@ def _print(result: Bound) -> None:
     facts.add_row("lower bound V*", show(result.bound, 10))
     facts.add_row("… with no job on more than n cores", show(result.bound_capped, 10))
     facts.add_row("… and whole cores only", show(result.bound_integer, 10))
-    facts.add_row("one more core saves, per unit of time", show(result.price))
-    facts.add_row("one more core lowers the bound by", show(result.core_value))
+    if result.workload.restricted:
+        more = f"with {result.cores + 1.0:.15g} cores"
+        facts.add_row(f"{more}, saved per unit of time", show(result.next_core_saves))
+        facts.add_row(f"{more}, the bound is lower by", show(result.next_core_value))
+    else:
+        facts.add_row("one more core saves, per unit of time", show(result.price))
+        facts.add_row("one more core lowers the bound by", show(result.core_value))
     facts.add_row("effective load", show(result.effective_load))
     if result.mean_cores != result.cores:
         facts.add_row("cores there are on average", show(result.mean_cores))

@@ -20,9 +20,8 @@ def command(
     with broker() as client:
         found = client.drain()
         if wait:
-            for status in attentively(client.events()):
-                running = [j for j in status["jobs"] if j["kind"] != "client" and j["state"] != "queued"]
-                if not running:
+            for status in attentively(client.events(most=0)):
+                if status["draining"] and not status["programs"]:
                     break
             else:
                 raise ExecutionError("the broker has ended", "programs that run go on")

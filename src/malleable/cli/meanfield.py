@@ -47,7 +47,7 @@ def command(
         task = bar.add_task("trajectories", total=starts)
         report: Callable[[int, int], None] = lambda done, total: bar.update(task, completed=done, total=total)  # noqa: E731
         result = api.mean_field(described, n, None, policy, starts=starts, seed=seed, progress=report)
-    document = {"policy": policy, **result.to_dict()}
+    document = {**result.to_dict(), "policy": policy}
     if as_json:
         print_json(document)
     else:

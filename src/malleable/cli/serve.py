@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,7 @@ def command(
         str | None,
         typer.Option("--cores", "-n", metavar="N", help="Cores to divide; by default all."),
     ] = None,
-    policy: PolicyOption = "wham",
+    policy: PolicyOption = "clearing",
     workload: Annotated[
         str | None,
         typer.Option(
@@ -51,6 +52,22 @@ def command(
             "--grace", metavar="S", help="Seconds after a start in which cores of earlier clients are kept."
         ),
     ] = "2",
+    guarantee: Annotated[
+        str,
+        typer.Option(
+            "--guarantee",
+            metavar="K",
+            help="Every job does at least 1/K of what it would do with its weighted equal share; 2 or more.",
+        ),
+    ] = "2",
+    longest_pause: Annotated[
+        str,
+        typer.Option(
+            "--longest-pause",
+            metavar="S",
+            help="Seconds after which a job that waits without cores gets some for a moment.",
+        ),
+    ] = "60",
     keep: Annotated[
         str,
         typer.Option(
@@ -59,6 +76,14 @@ def command(
             help="Outputs of ended programs to keep: so many, of so many days, whichever is more, or all.",
         ),
     ] = "1000,30d",
+    most_output: Annotated[
+        str,
+        typer.Option(
+            "--most-output",
+            metavar="SIZE",
+            help="Bytes to keep of each stream that a program prints to, its beginning and its end; or all.",
+        ),
+    ] = "1G",
     log_file: Annotated[
         str | None,
         typer.Option("--log-file", metavar="FILE", help="Where the log goes; to standard error otherwise."),
@@ -91,7 +116,10 @@ def command(
         bind=not no_bind,
         paused_at_most=None if paused_at_most is None else whole(paused_at_most, "paused-at-most", "8"),
         grace=number(grace, "grace"),
+        guarantee=number(guarantee, "guarantee"),
+        longest_pause=number(longest_pause, "longest-pause"),
         keep=Keep.parse(keep),
+        most_output=math.inf if most_output == "all" else bytes_of(most_output, "most-output", "1G"),
         log_file=log_file,
         log_level=log_level,
     )

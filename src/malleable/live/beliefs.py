@@ -1,4 +1,4 @@
-"""What is believed of the speedup of each class: as the workload says at first, then as jobs show.
+"""What is believed of each class, its speedup and its sizes: as the workload says, then as jobs show.
 
 An observation is a job's throughput over a stretch of constant width: units per time on k cores. How much
 work a unit is differs from job to job, so only ratios of one job's rates at different widths say something
@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.fitting import Learner
+from malleable.live.learned_sizes import GivenSizes, LearnedSizes
 from malleable.live.rate_ratios import relative_speeds
+from malleable.live.unknown_jobs import UNKNOWN
 from malleable.model import ConditionWarning, JobClass, Workload
 
 if TYPE_CHECKING:
-    from malleable.contracts import Speedup
+    from malleable.contracts import Distribution, Speedup
+    from malleable.live.estimates import Sizes
 
 MATERIAL = 0.02
 """Change of the logarithm of a speed that is worth new tables."""
@@ -103,6 +106,8 @@ class Beliefs:
     def __init__(self, workload: Workload, cores: int, *, learn: bool = True) -> None:
         self.workload = self.given = workload
         self.learn = learn
+        laws = [one.size for one in workload.classes]
+        self.sizes: Sizes = LearnedSizes(list(map(_law, workload.classes))) if learn else GivenSizes(laws)
         self._limit = max(LIMIT, cores)
         self._learners: dict[int, Learner] = {}
         self._teachers: defaultdict[int, deque[Throughput]] = defaultdict(lambda: deque(maxlen=MOST_JOBS))
@@ -114,7 +119,18 @@ class Beliefs:
         """A class that the workload did not have."""
         self.given = _with_classes(self.given, (*self.given.classes, job_class))
         self.workload = _with_classes(self.workload, (*self.workload.classes, job_class))
+        if isinstance(self.sizes, LearnedSizes):
+            self.sizes.add_class(_law(job_class))
+        else:
+            self.sizes.laws.append(job_class.size)
         return len(self.workload.classes) - 1
+
+    def replace_class(self, class_index: int, job_class: JobClass) -> None:
+        """Another class in the place of one, of which nothing is remembered."""
+        self.given = _with_class(self.given, class_index, job_class)
+        self.workload = _with_class(self.workload, class_index, job_class)
+        for memory in (self._learners, self._teachers, self._observations, self._next_look):
+            memory.pop(class_index, None)
 
     def learner(self, class_index: int) -> Learner | None:
         """What was learned of a class, if anything was."""
@@ -141,9 +157,8 @@ class Beliefs:
         found = learner.speedup
         if _distance(found, self.workload.speedups[class_index], self._limit) <= MATERIAL:
             return False
-        classes = list(self.workload.classes)
-        classes[class_index] = replace(classes[class_index], speedup=found)
-        self.workload = _with_classes(self.workload, tuple(classes))
+        taught = replace(self.workload.classes[class_index], speedup=found)
+        self.workload = _with_class(self.workload, class_index, taught)
         return True
 
     def _taught(self, class_index: int) -> Learner:
@@ -159,10 +174,21 @@ class Beliefs:
         return learner
 
 
+def _law(job_class: JobClass) -> Distribution | None:
+    """The law of sizes that is given of a class; None if nothing is known of it."""
+    return None if job_class.size == UNKNOWN.size else job_class.size
+
+
 def _distance(one: Speedup, other: Speedup, limit: int) -> float:
     """The largest difference of the logarithms of two speedups."""
     widths = 2.0 ** np.arange(int(np.log2(limit)) + 1)
     return float(np.abs(np.log(one(widths) / other(widths))).max())
+
+
+def _with_class(workload: Workload, class_index: int, job_class: JobClass) -> Workload:
+    classes = list(workload.classes)
+    classes[class_index] = job_class
+    return _with_classes(workload, tuple(classes))
 
 
 def _with_classes(workload: Workload, classes: tuple[JobClass, ...]) -> Workload:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from malleable.live.cost_so_far import CostSoFar
+from malleable.live.equal_sharing import EqualSharing
 from malleable.live.events import CoresChanged, Ended, Expected, Tick
 from malleable.live.listeners import tell
 from malleable.live.orders import Order, RefusedError
@@ -52,9 +53,9 @@ class Broker:
     """Divides cores among clients that join and leave; `close` ends its thread.
 
     Without `cpus` cores are numbers only, and there may be more of them than the machine has. `handle` is
-    called in place of `scheduler.handle`, by a journal say; `before_orders` after each event and before what
-    follows from it is said to any job, `on_change` after that. The `clock` passes `speed` of its units per
-    second.
+    called in place of `scheduler.handle`, by a journal say; `before_orders` after each event, with the jobs
+    that it concerns, before what follows from it is said to any of them; `on_change` after that. The `clock`
+    passes `speed` of its units per second.
     """
 
     def __init__(
@@ -65,14 +66,15 @@ class Broker:
         clock: Callable[[], float] = time.monotonic,
         speed: float = 1.0,
         handle: Callable[[Event, float], list[Action]] | None = None,
-        before_orders: Callable[[Event], None] | None = None,
+        before_orders: Callable[[set[str]], None] | None = None,
         on_change: Callable[[Event], None] | None = None,
     ) -> None:
         self.scheduler = scheduler
         self._cpus, self._clock, self._speed = cpus, clock, speed
         self._before_orders, self._on_change = before_orders, on_change
         self.cost = CostSoFar(scheduler)
-        self._handle = self.cost.watching(handle or scheduler.handle)
+        self.sharing = EqualSharing(scheduler)
+        self._handle = self.cost.watching(self.sharing.watching(handle or scheduler.handle))
         self._start = clock()
         self._members: dict[str, _Member] = {}
         self._kept_cpus: dict[str, list[int]] = {}
@@ -196,7 +198,10 @@ class Broker:
             self._cpus.give_back(member.cpus)
 
     def _deliver(self, orders: list[Order], event: Event) -> None:
-        tell(self._before_orders, event)
+        concerned = {order.job for order in orders}
+        if hasattr(event, "job"):
+            concerned.add(event.job)
+        tell(self._before_orders, concerned)
         for order in orders:
             member = self._members.get(order.job)
             if member is not None:

@@ -25,7 +25,7 @@ from malleable.arrivals.poisson import Poisson
 from malleable.errors import MalleableError
 from malleable.live.events import ClassChanged, Ended, Registered, WeightChanged, Withdrawn
 from malleable.live.job_table import CLASS, WEIGHT
-from malleable.model import Workload
+from malleable.model import JobClass, Workload
 from malleable.theory.relaxed import whole_core_bound
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ EVERY = 1.0
 LEAST = 1e-9
 """Work per core-time that is as good as none."""
 
-Kind = tuple[int, float]
-"""Class and weight."""
+Kind = tuple[str, float]
+"""Name of a class, and weight."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Account:
     """Core-time that there was meanwhile."""
     most: int
     """The most cores that there were."""
-    workload: Workload
+    classes: dict[str, JobClass]
+    """Those of the kinds; what is believed of them now, or was when they were forgotten."""
 
     def bound(self) -> float | None:
         """The least that the work done so far must have cost; None while there is none."""
@@ -83,16 +84,16 @@ class Account:
         """The workload that brings the work done in the time with jobs, one class per kind."""
         done: dict[Kind, float] = {}
         for (kind, cores), spent in self.spent.items():
-            speed = float(self.workload.speedups[kind[0]](cores))
+            speed = float(self.classes[kind[0]].speedup(cores))
             done[kind] = done.get(kind, 0.0) + speed * spent
         classes = []
-        for (i, weight), work in done.items():
-            described = self.workload.classes[i]
+        for i, ((name, weight), work) in enumerate(done.items()):
+            described = self.classes[name]
             arrivals = Poisson(rate=max(work / self.busy, LEAST) / described.size.mean)
             classes.append(
                 replace(described, name=f"{i} at {weight}", arrivals=arrivals, holding_cost=weight)
             )
-        return Workload(self.workload.name, tuple(classes))
+        return Workload("done so far", tuple(classes))
 
 
 class CostSoFar:
@@ -110,6 +111,8 @@ class CostSoFar:
         self._most = 1
         self._spent: dict[tuple[Kind, int], float] = {}
         self._kinds: set[Kind] = set()
+        self._classes: dict[str, JobClass] = {}
+        """The classes of the kinds; a scheduler forgets those without jobs when there are too many."""
         self._since: dict[str, tuple[Kind, int, float]] = {}
         """Kind and width of each job that uses cores, and since when."""
 
@@ -131,10 +134,16 @@ class CostSoFar:
         spent = dict(self._spent)
         for kind, cores, since in self._since.values():
             _add(spent, (kind, cores), self._now - since)
-        workload = self._scheduler.beliefs.workload
+        self._learn_classes()
+        classes = dict(self._classes)
         return Account(
-            self._now, self.area, self.arrivals, spent, self._busy, self._core_time, self._most, workload
+            self._now, self.area, self.arrivals, spent, self._busy, self._core_time, self._most, classes
         )
+
+    def _learn_classes(self) -> None:
+        """Remember what is believed of the classes of the kinds, as long as the scheduler knows them."""
+        known = {job_class.name: job_class for job_class in self._scheduler.beliefs.workload.classes}
+        self._classes = {name: known.get(name) or self._classes[name] for name, _ in self._kinds}
 
     def document(self, account: Account) -> dict[str, Any]:
         """Cost per job so far, the lower bound on it, and the time average of the sum of weights present.
@@ -179,23 +188,26 @@ class CostSoFar:
 
     def _follow(self, job: str) -> None:
         """Close the time that a job spent at its last width, and start that at the present one."""
-        kind, cores, since = self._since.pop(job, ((0, 0.0), 0, self._now))
+        kind, cores, since = self._since.pop(job, (("", 0.0), 0, self._now))
         _add(self._spent, (kind, cores), self._now - since)
         table, account = self._scheduler.table, self._scheduler.ledger.accounts.get(job)
         if account is not None and account.in_use:
             row = table.row_of[job]
-            found = self._kind(int(table[CLASS][row]), float(table[WEIGHT][row]))
+            job_class = self._scheduler.beliefs.workload.classes[int(table[CLASS][row])]
+            found = self._kind(job_class, float(table[WEIGHT][row]))
             if found is not None:
                 self._since[job] = (found, account.in_use, self._now)
 
-    def _kind(self, class_index: int, weight: float) -> Kind | None:
+    def _kind(self, job_class: JobClass, weight: float) -> Kind | None:
         """The kind that a job counts as; to take a weight for a lower one only lowers the bound."""
-        kind = class_index, weight
+        kind = job_class.name, weight
         if len(self._kinds) < MOST_KINDS:
             self._kinds.add(kind)
+            self._classes[job_class.name] = job_class
         if kind in self._kinds:
             return kind
-        return max((other for other in self._kinds if other[0] == class_index and other < kind), default=None)
+        lower = (other for other in self._kinds if other[0] == job_class.name and other < kind)
+        return max(lower, default=None)
 
 
 def _add(spent: dict[tuple[Kind, int], float], place: tuple[Kind, int], more: float) -> None:

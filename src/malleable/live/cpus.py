@@ -24,7 +24,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
-def own_cgroup(own: Path = OWN_CGROUP) -> str:
+def _own_cgroup(own: Path = OWN_CGROUP) -> str:
     """The path of this process's cgroup (version 2), the root where there is none."""
     lines = [line.split(":", 2) for line in read_text(own).splitlines()]
     return next((line[2] for line in lines if line[0] == "0"), "/")
@@ -32,7 +32,7 @@ def own_cgroup(own: Path = OWN_CGROUP) -> str:
 
 def cgroup_cores(own: Path = OWN_CGROUP, root: Path = CGROUPS) -> float | None:
     """How many cores the quotas of this process's cgroup, and of those above it, are worth; None for all."""
-    here = root / own_cgroup(own).lstrip("/")
+    here = root / _own_cgroup(own).lstrip("/")
     folders = [here, *here.parents]
     quotas = [quota for folder in folders if folder.is_relative_to(root) if (quota := _quota(folder))]
     return min(quotas, default=None)

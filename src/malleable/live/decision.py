@@ -9,7 +9,7 @@ widths.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +19,8 @@ from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy
 from malleable.engine.width_table import allowed_at_most, encode_limits, pause_between
 from malleable.live.admission import protected
-from malleable.live.estimates import remaining_work
+from malleable.live.core_price import CorePrice
+from malleable.live.estimates import Sizes, remaining_work
 from malleable.live.job_table import (
     ARRIVED,
     CALM,
@@ -41,6 +42,7 @@ from malleable.policies.base.legal_allocation import legal_allocation, load_mach
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray
+    from malleable.live.fair_share import Urgent
 
 ROUNDS = 3
 """How often the policy is asked again because a job that must not be paused would be."""
@@ -66,6 +68,8 @@ class Machine:
     cores: int
     most: int
     policy: Policy
+    sizes: Sizes
+    price: CorePrice = field(default_factory=CorePrice)
 
     def checked(self, name: str) -> Machine:
         """The machine, if its policy, which the user calls `name`, can decide about a job of each class."""
@@ -131,28 +135,64 @@ class Machine:
         """Compile what decisions run, so that none of them has to wait for that."""
         load_machine_code(self.policy, self.whole, float(self.most), integer=self.workload.plain)
 
-    def divide(self, table: JobTable, rows: IntArray, now: float) -> Division:
-        """Cores for the jobs in these rows, none of which is to be paused that must not be."""
+    def divide(self, table: JobTable, rows: IntArray, now: float, urgent: Urgent | None = None) -> Division:
+        """Cores for the jobs in these rows, none of which is to be paused that must not be.
+
+        `urgent` says how many cores each job has to have at least, as far as there are so many.
+        """
         if self.cores < 1 or len(rows) == 0:
             return Division(np.zeros(len(rows)), None)
-        keep = protected(table, rows, self.least, self.cores)
+        least = self._at_least(table, rows, now, urgent)
         fixed = np.zeros(len(rows), dtype=bool)
         for attempt in range(ROUNDS + 1):
-            found = self._ask_within_caps(table, rows, now, fixed)
-            paused = keep & ~fixed & (found.cores == 0.0)
-            if not paused.any():
+            found = self._ask_within_caps(table, rows, now, fixed, least)
+            short = ~fixed & (found.cores < least)
+            if not short.any():
                 break
-            fixed |= keep if attempt == ROUNDS - 1 else paused
+            fixed |= least > 0.0 if attempt == ROUNDS - 1 else short
         return found
 
-    def _ask_within_caps(self, table: JobTable, rows: IntArray, now: float, narrow: BoolArray) -> Division:
-        """What the policy gives the jobs, none of them more than it takes; some are as narrow as can be.
+    def _at_least(self, table: JobTable, rows: IntArray, now: float, urgent: Urgent | None) -> FloatArray:
+        """How many cores each job must have: those that must not be paused first, then the urgent ones."""
+        narrowest = self.least[table[CLASS][rows].astype(np.intp)]
+        least = np.where(protected(table, rows, self.least, self.cores), narrowest, 0.0)
+        if urgent is None:
+            return least
+        held, index = table[TARGET][rows], table[CLASS][rows].astype(np.intp)
+        fast = self._cannot_move(index, held, table[CALM][rows] > now)
+        left = self.cores - np.where(fast, np.maximum(held, least), least).sum()
+        for j in np.argsort(urgent.deadlines, kind="stable").tolist():
+            if urgent.cores[j] == 0.0 or fast[j]:
+                continue
+            cores = self._allowed(table, rows[j], index[j], min(urgent.cores[j], left + least[j]))
+            if cores > least[j]:
+                left, least[j] = left - (cores - least[j]), cores
+        return least
+
+    def _cannot_move(self, index: IntArray, held: FloatArray, quiet: BoolArray) -> BoolArray:
+        """Jobs that run and that nothing may resize now."""
+        malleable = np.array([one.shape == "malleable" for one in self.whole.job_types])
+        return np.asarray((held > 0.0) & (quiet | ~malleable[index]))
+
+    def _allowed(self, table: JobTable, row: int, i: int, cores: float) -> float:
+        """The widest width up to so many cores that a job may have, 0 if it has none."""
+        cores = min(cores, table[MOST][row])
+        if self.workload.plain:
+            return float(cores)
+        if self.whole.job_types[i].shape != "malleable" and table[KEPT][row] > 0.0:
+            return float(table[KEPT][row]) if table[KEPT][row] <= cores else 0.0
+        return allowed_at_most(self.limits, i, cores)
+
+    def _ask_within_caps(
+        self, table: JobTable, rows: IntArray, now: float, narrow: BoolArray, least: FloatArray
+    ) -> Division:
+        """What the policy gives the jobs, none of them more than it takes; some have the least they must.
 
         A job that would be given too much has as much as it takes, and the policy divides the rest among the
         others. That is what a policy with prices does itself: the demand under a cap is the smaller of both.
         """
         out = np.zeros(len(rows))
-        out[narrow] = self.least[table[CLASS][rows[narrow]].astype(np.intp)]
+        out[narrow] = least[narrow]
         caps, fixed = self._caps(table, rows), narrow
         for _ in range(CAP_ROUNDS):
             found = self._ask(table, rows, now, fixed, out)
@@ -180,7 +220,7 @@ class Machine:
         if cores < 1.0 or len(others) == 0:
             return Division(out, None)
         found = legal_allocation(
-            self.policy,
+            self.price.for_policy(self.policy),
             self.present(table, others, now),
             cores,
             integer=self.workload.plain,
@@ -193,7 +233,7 @@ class Machine:
 
     def present(self, table: JobTable, rows: IntArray, now: float) -> Jobs:
         """The jobs as policies see them."""
-        remaining, size = remaining_work(table, rows, now, self.whole)
+        remaining, size = remaining_work(table, rows, now, self.sizes)
         return Jobs(
             workload=self.whole,
             class_index=table[CLASS][rows].astype(np.intp),
@@ -203,6 +243,6 @@ class Machine:
             held=table[TARGET][rows],
             size=size,
             restarts=table[RESTARTS][rows],
-            ids=(),
+            ids=tuple(table.ids[row] for row in rows.tolist()),
             own_weights=bool(table[OWN_WEIGHT][rows].any()),
         )

@@ -19,6 +19,7 @@ from malleable.errors import ExecutionError
 from malleable.live.broker import Broker, Order, RefusedError
 from malleable.live.cpus import CpuSets
 from malleable.live.events import KINDS, Confirmed, Event, Progressed, Registered
+from malleable.live.fair_share import Guarantee
 from malleable.live.listeners import tell
 from malleable.live.membership import CORES_VARIABLE
 from malleable.live.scheduler import Scheduler
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from malleable.live.membership import JobRequest, Outcome
 
-POLICY = "wham"
+POLICY = "clearing"
 LOOK_SECONDS = 1.0
 """Seconds between two looks whether the broker has ended while a job joins."""
 
@@ -129,8 +130,12 @@ def current() -> EmbeddedBroker:
     with _lock:
         if _current is None:
             cpus = CpuSets()
-            _current = EmbeddedBroker(Broker(Scheduler(None, _cores(cpus.total), POLICY), cpus))
+            _current = EmbeddedBroker(Broker(_scheduler(cpus.total), cpus))
         return _current
+
+
+def _scheduler(there: int) -> Scheduler:
+    return Scheduler(None, _cores(there), POLICY, guarantee=Guarantee())
 
 
 def _cores(there: int) -> int:

@@ -89,13 +89,13 @@ class Expected(Event):
 
 @dataclass(frozen=True)
 class Progressed(Event):
-    """A job has done so many of its units in all; `units` corrects how many there are."""
+    """A job has done so many of its units in all; `units` corrects how many there are (0: unknown)."""
 
     kind: ClassVar[str] = "progressed"
 
     job: Name
     units_done: NonNegative
-    units: Positive | None = None
+    units: NonNegative | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,24 @@ class ClassChanged(Event):
 
 
 @dataclass(frozen=True)
+class Held(Event):
+    """A job is to have no cores until it is `Resumed`, whatever it costs."""
+
+    kind: ClassVar[str] = "held"
+
+    job: Name
+
+
+@dataclass(frozen=True)
+class Resumed(Event):
+    """A job that was on hold may have cores again."""
+
+    kind: ClassVar[str] = "resumed"
+
+    job: Name
+
+
+@dataclass(frozen=True)
 class CoresChanged(Event):
     """There are so many cores from now on."""
 
@@ -208,7 +226,7 @@ KINDS: dict[str, type[Event]] = {
     made.kind: made
     for made in (
         *(Registered, Expected, Progressed, Confirmed, Finished, Failed, Cancelled, Withdrawn, Lost),
-        *(WeightChanged, ClassChanged, CoresChanged, PolicyChanged, Tick),
+        *(WeightChanged, ClassChanged, Held, Resumed, CoresChanged, PolicyChanged, Tick),
     )
 }
 """The events by the names that they have in documents."""

@@ -21,11 +21,12 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from malleable.live.process_tree import Process, look_up
-from malleable.live.whole_files import read_document, write_document
+from malleable.live.whole_files import raise_if_short, read_document, write_document
 
 LOCK_SECONDS = 2.0
 """Seconds for which a supervisor tries to get the lock; a broker that only looks holds it for an instant."""
@@ -33,13 +34,17 @@ ROOM = 1024
 """Bytes that are kept free for the result, so that it can be written on a full disk."""
 LONGEST_REASON = 120
 """Letters, of up to six bytes each."""
+PRINTED = ("output", "errors", "supervisor.log")
+LAST = ("request.json", "result.json")
+"""What tells whose folder it is, and that what stands in the other files is over."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HeldCores(NamedTuple):
     """Cores that a program may be using, with its CPUs if it is bound to some, since when, and what it had.
 
-    `seconds` has the time that it has spent at each width before.
+    `since` is a time of the monotonic clock, which all processes of the machine share until it is started
+    anew, and nobody sets. `seconds` has the time that was spent at each width before.
     """
 
     cores: int = 0
@@ -93,6 +98,7 @@ class ProcessName(NamedTuple):
         return found if found is not None and found.start == self.start_time else None
 
 
+@cache
 def this_boot() -> str:
     """What tells this start of the machine from others; numbers of processes begin anew with each."""
     with suppress(OSError):
@@ -120,6 +126,25 @@ class JobFolder:
             return bool(found.get("ticket", ticket) == ticket)
         return not self.started
 
+    @property
+    def is_tidy(self) -> bool:
+        """Whether nothing is left here but what the program has printed."""
+        return not (self.path / "request.json").exists()
+
+    def tidy(self) -> None:
+        """Keep what the program has printed only, now that its end is noted elsewhere; without that, nothing.
+
+        What says that it was started goes last: a supervisor that comes too late must not start it again.
+        """
+        with suppress(OSError):
+            printed = {name for name in PRINTED if _size(self.path / name)}
+            for path in sorted(self.path.iterdir(), key=lambda path: path.name in LAST):
+                if path.name not in {*printed, "started"}:
+                    path.unlink()
+            if not printed:
+                (self.path / "started").unlink(missing_ok=True)
+                self.path.rmdir()
+
     def supervisor(self) -> ProcessName | None:
         """The supervisor that lives now; None if there is none."""
         end = time.monotonic() + LOCK_SECONDS
@@ -135,7 +160,8 @@ class JobFolder:
     def _locked(self) -> bool:
         try:
             file = os.open(self.path / "supervisor", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+        except OSError as error:
+            raise_if_short(error)
             return False
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -170,9 +196,15 @@ class JobFolder:
     # What the supervisor does.
 
     def lock(self) -> bool:
-        """Become the supervisor, for as long as this process lives; False where there is another one."""
+        """Become the supervisor, for as long as this process lives; False where there is another one.
+
+        Nor is one needed where there is no folder: the program has ended, and has printed nothing.
+        """
         end = time.monotonic() + LOCK_SECONDS
-        file = os.open(self.path / "supervisor", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(self.path / "supervisor", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            return False
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,22 +226,28 @@ class JobFolder:
     def mark_started(self) -> bool:
         """Mark that the command is about to be started; False where it was marked before.
 
-        The mark is on the disk when this returns, and so is room for the result.
+        The mark is on the disk when this returns, and there is room for the result: file systems reserve what
+        is written. Neither is there after an `OSError`.
         """
-        with (self.path / "result.part").open("wb") as part:
-            part.write(b" " * ROOM)
-            part.flush()
-            os.fsync(part.fileno())
+        (self.path / "result.part").write_bytes(b" " * ROOM)
         try:
             marker = os.open(
                 self.path / "started", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
             )
         except FileExistsError:
             return False
-        os.fsync(marker)
         os.close(marker)
-        self._sync_names()
+        try:
+            self._sync_names()  # it is empty: that it has a name is all there is to it
+        except OSError:
+            self.unmark_started()
+            raise
         return True
+
+    def unmark_started(self) -> None:
+        """The command could not be started after all: it may be tried again."""
+        with suppress(OSError):
+            (self.path / "started").unlink()
 
     def note_program(self, pid: int) -> None:
         """Remember the program's first process, in case this one dies."""
@@ -239,6 +277,10 @@ class JobFolder:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _name(found: Any) -> ProcessName | None:

@@ -22,7 +22,12 @@ SIZE, DONE, SPEED, SINCE = range(10, 14)
 RAN, MEMORY, NEVER_PAUSE, MOST = range(14, 18)
 """Whether it has ever said that it uses cores, the memory it was promised, whether it must not be paused, and
 the most cores that it takes (infinite: any number)."""
-COLUMNS = 18
+DECLARED = 18
+"""Whether its size is what it declared, and not measured."""
+SERVED, FAIR, FAIR_RATE, GOAL, WAITS_SINCE, ON_HOLD = range(19, 25)
+"""Work that it has done, repeated work included; what it would have done on its share of the cores, and how
+fast that grows; up to which `SERVED` it is urgent; since when it has had no cores; whether it is on hold."""
+COLUMNS = 25
 FIRST_ROWS = 64
 
 

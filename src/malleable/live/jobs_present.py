@@ -12,6 +12,7 @@ from malleable.live.estimates import remaining_work, work_done
 from malleable.live.job_table import (
     ARRIVED,
     CLASS,
+    DECLARED,
     DONE,
     KEPT,
     MEMORY,
@@ -24,14 +25,16 @@ from malleable.live.job_table import (
     SPEED,
     STARTED,
     TARGET,
+    WAITS_SINCE,
     WEIGHT,
     JobTable,
 )
+from malleable.live.learned_sizes import LearnedSizes
 
 if TYPE_CHECKING:
     from malleable.live.decision import Machine
     from malleable.live.events import Registered
-    from malleable.model import Workload
+    from malleable.model import JobClass, Workload
 
 LARGEST = 1e150
 """Work beyond this is as good as infinite."""
@@ -59,11 +62,23 @@ class JobsPresent:
                 DONE: event.work_done, SINCE: now, SPEED: self._speed(class_index, cores),
                 TARGET: cores, KEPT: cores, STARTED: before, RAN: before,
                 MEMORY: event.memory, NEVER_PAUSE: event.never_pause,
-                MOST: event.max_cores or inf,
+                MOST: event.max_cores or inf, DECLARED: event.size is not None, WAITS_SINCE: now,
             },
         )  # fmt: skip
         if event.units is not None:
             self._units[event.job] = (0.0, event.units)
+
+    def end(self, job: str, now: float, *, finished: bool) -> None:
+        """A job ended: learn from it, and forget it."""
+        row, i, sizes = self.table.row_of[job], self.class_of(job), self.beliefs.sizes
+        if isinstance(sizes, LearnedSizes):
+            done = float(work_done(self.table, np.array([row]), now)[0])
+            declared = float(self.table[SIZE][row]) if self.table[DECLARED][row] else None
+            sizes.end(i, done, finished=finished, declared=declared)
+            throughput = self._throughputs.get(job)
+            if throughput is not None and throughput.work_per_unit is not None:
+                sizes.seen[i].unit_work.append(throughput.work_per_unit)
+        self.remove(job)
 
     def remove(self, job: str) -> None:
         """Forget a job."""
@@ -84,25 +99,35 @@ class JobsPresent:
         return self._units.get(job, (0.0, None))[1]
 
     def progress(self, job: str, done: float, units: float | None, cores: int, now: float) -> bool:
-        """A report of a job that uses so many cores; whether the believed speedups have changed."""
+        """A report of a job that uses so many cores; whether the believed speedups have changed.
+
+        With `units` 0 it is not known how many there are.
+        """
         row, i = self.table.row_of[job], self.class_of(job)
-        units = self._units.get(job, (0.0, None))[1] if units is None else units
-        units = None if units is None else max(units, done)
-        self._units[job] = (done, units)
+        before = self._units.get(job, (0.0, None))[1] if units is None else units or None
+        total = None if before is None else max(before, done)
+        self._units[job] = (done, total)
         throughput = self._throughputs.setdefault(job, Throughput())
         found = throughput.report(done, cores, now)
         changed = found is not None and self.beliefs.observe(i, throughput, *found)
-        if units is not None:
-            work = throughput.work_per_unit or self._supposed_work(row, i) / units
-            self.table[SIZE][row] = min(units * work, LARGEST)
+        work = throughput.work_per_unit or self._supposed_work(row, i, total)
+        if total is not None and work is not None:
+            self.table[SIZE][row] = min(total * work, LARGEST)
             self.table[DONE][row] = min(done * work, LARGEST)
             self.table[SINCE][row] = max(now, self.table[SINCE][row])
+            self.table[DECLARED][row] = 0.0
+        elif units == 0.0 and not self.table[DECLARED][row]:
+            self.table[SIZE][row] = nan
         return changed
 
-    def _supposed_work(self, row: int, class_index: int) -> float:
-        """Work of a job in all, as declared or as is usual in its class."""
-        size = float(self.table[SIZE][row])
-        return float(self.beliefs.workload.mean_sizes[class_index]) if isnan(size) else size
+    def _supposed_work(self, row: int, class_index: int, units: float | None) -> float | None:
+        """Work of a unit of a job none of whose units was measured: as declared, or as in its class."""
+        size, sizes = float(self.table[SIZE][row]), self.beliefs.sizes
+        if units is not None and not isnan(size):
+            return size / units
+        if isinstance(sizes, LearnedSizes):
+            return sizes.unit_work(class_index)
+        return None if units is None else sizes.laws[class_index].mean / units
 
     def change_width(self, job: str, before: int, after: int, machine: Machine, now: float) -> None:
         """A job goes on at another speed; one that ran before pauses and loses work, as its class says."""
@@ -129,6 +154,11 @@ class JobsPresent:
             self.table[WEIGHT][row] = self.beliefs.workload.holding_costs[class_index]
         self._throughputs.pop(job, None)
 
+    def replace_class(self, class_index: int, job_class: JobClass) -> None:
+        """Another class takes the place of one that no job is of."""
+        self.beliefs.replace_class(class_index, job_class)
+        self._speeds = {key: speed for key, speed in self._speeds.items() if key[0] != class_index}
+
     def change_speeds(self, in_use: dict[str, int], now: float) -> None:
         """Speedups are believed to be others: the work done stays, speeds are new."""
         self._speeds.clear()
@@ -152,7 +182,7 @@ class JobsPresent:
     def state(self, now: float) -> dict[str, Any]:
         """What is known of each job, as plain values that compare."""
         rows = self.table.rows()
-        remaining, _ = remaining_work(self.table, rows, now, self.beliefs.workload)
+        remaining, _ = remaining_work(self.table, rows, now, self.beliefs.sizes)
         numbers = self.table.columns[:, rows]
         columns = np.where(np.isnan(numbers), None, numbers).T.tolist()  # type: ignore[call-overload]
         return {

@@ -8,10 +8,11 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from malleable.live.supervisor_process import reap
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+RETRY_SECONDS = 0.5
+"""Seconds between two attempts to watch a process, where no file is to be had for it."""
 
 
 class LoopThread:
@@ -32,24 +33,24 @@ class LoopThread:
         """Have a function called after some time."""
         self.soon(self._loop.call_later, seconds, function, *arguments)
 
-    def when_ended(self, pid: int, function: Callable[[int | None], object]) -> None:
-        """Have a function called with the exit code of a process, None for one that is not our child.
-
-        To be called in this thread.
-        """
+    def when_ended(self, pid: int, function: Callable[[], object]) -> None:
+        """Have a function called when a process has ended; to be called in this thread."""
         try:
             process = os.pidfd_open(pid)
-        except OSError:
-            self.soon(function, reap(pid))
+        except ProcessLookupError:
+            self.soon(function)
+            return
+        except OSError:  # no file to be had
+            self.later(RETRY_SECONDS, self.when_ended, pid, function)
             return
         self._watched.add(process)
-        self._loop.add_reader(process, self._has_ended, process, pid, function)
+        self._loop.add_reader(process, self._has_ended, process, function)
 
-    def _has_ended(self, process: int, pid: int, function: Callable[[int | None], object]) -> None:
+    def _has_ended(self, process: int, function: Callable[[], object]) -> None:
         self._loop.remove_reader(process)
         self._watched.discard(process)
         os.close(process)
-        function(reap(pid))
+        function()
 
     def _run(self) -> None:
         self._loop.run_forever()

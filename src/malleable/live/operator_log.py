@@ -37,6 +37,8 @@ PLAIN = re.compile(r"[\w.,:/@%+-]+")
 """Values that need no quotes."""
 LONGEST = 200
 """Characters of a value."""
+SELDOM_SECONDS = 60.0
+"""Seconds between two warnings or errors that are the same."""
 OFTEN = {"confirmed", "expected", "progressed", "tick"}
 """Events that come by the thousand, and are logged for those who look for an error."""
 
@@ -73,6 +75,7 @@ def logging_to(file: str | None, level: str) -> Iterator[None]:
     if level not in LEVELS:
         raise ParameterError(f"log-level must be a level, got {level!r:.40}", did_you_mean(level, LEVELS))
     handler = _handler(file)
+    handler.addFilter(_Seldom())
     formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
@@ -108,3 +111,27 @@ class _LogFile(WatchedFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
         """A line is lost."""
+
+
+class _Seldom(logging.Filter):
+    """Of warnings and errors of one text, whatever stands in it, passes one a minute, with their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        """When each text was last written, and how often it was not since."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is written."""
+        if record.levelno < logging.WARNING:
+            return True
+        now, text = time.monotonic(), (record.name, str(record.msg))
+        last, left_out = self._seen.get(text, (-SELDOM_SECONDS, 0))
+        if now - last < SELDOM_SECONDS:
+            self._seen[text] = last, left_out + 1
+            return False
+        if left_out:
+            record.msg, record.args = f"{record.getMessage()} (and {left_out} more like this)", None
+        self._seen = {key: (when, n) for key, (when, n) in self._seen.items() if now - when < SELDOM_SECONDS}
+        self._seen[text] = now, 0
+        return True

@@ -27,7 +27,7 @@ from malleable.live.listeners import tell
 from malleable.live.operator_log import LOGGER, entry
 from malleable.live.orders import Order, RefusedError
 from malleable.live.process_tree import cpu_seconds
-from malleable.live.program_processes import ProgramProcesses
+from malleable.live.program_processes import RETRY_SECONDS, ProgramProcesses
 from malleable.live.program_run import ProgramRun
 from malleable.live.retention import KEEP, Keep, Retention
 from malleable.live.state.schema import StoreError
@@ -63,13 +63,14 @@ class ProgramJobs:
         *,
         most_queued: int = MOST_QUEUED,
         keep: Keep = KEEP,
+        most_output: int | None = None,
     ) -> None:
         self._broker, self._store, self._folder = broker, store, folder
         self._most_queued = most_queued
         self._runs: dict[str, ProgramRun] = {}
         self._lock = threading.RLock()
         self._draining = False
-        self._processes = ProgramProcesses(broker, store, socket_path, self._forget)
+        self._processes = ProgramProcesses(broker, store, socket_path, self._forget, most_output)
         self._retention = Retention(store, folder / "jobs", keep, self._processes.loop)
 
     # What users ask for.
@@ -97,7 +98,7 @@ class ProgramJobs:
     def cancel(self, job: str) -> None:
         """Have a program end, or not start; `RefusedError` where there is none that has not ended."""
         run = self._runs.get(job)
-        if run is None:
+        if run is None or run.over:
             raise RefusedError(f"there is no program {job!r} that has not ended")
         self._cancel(run)
 
@@ -120,12 +121,19 @@ class ProgramJobs:
         return path if path is not None and path.is_file() else None
 
     def cpu_seconds(self, job: str) -> float | None:
-        """CPU time that a program has used; None before its start, and when its folder is gone."""
+        """CPU time that a program has used; None before its start, and when it is lost."""
+        stored = self._store.get(job)
+        if stored is not None and stored.cpu_seconds is not None:
+            return stored.cpu_seconds
         folder = self._job_folder(job)
-        result, process = folder.result(), folder.program()
-        if result is not None:
-            return result.cpu_seconds
-        return None if process is None or process.process() is None else cpu_seconds(process.pid)
+        with suppress(OSError):  # no file to be had
+            result, process = folder.result(), folder.program()
+            if result is not None:
+                return result.cpu_seconds
+            if process is not None and process.process() is not None:
+                supervisor = folder.supervisor()
+                return cpu_seconds(process.pid, None if supervisor is None else supervisor.pid)
+        return None
 
     @property
     def present(self) -> int:
@@ -134,7 +142,7 @@ class ProgramJobs:
 
     def close(self) -> None:
         """End its thread; programs and their supervisors go on."""
-        self._processes.loop.close()
+        self._processes.close()
 
     # What supervisors say, through their sessions.
 
@@ -211,11 +219,15 @@ class ProgramJobs:
                 self._broker.tell(Tick())  # now cores may be divided anew
             return
         run = waiting.pop()
-        if not run.gone:
+        if not run.over:
             try:
                 self._join(run, run.folder.held() if run.running else HeldCores())
             except RefusedError as error:  # the workload or the memory is another than when it was accepted
                 self._processes.end(run, Result("failed", reason=error.sentence))
+            except OSError as error:  # no file to be had
+                LOGGER.warning("cannot look at program %s yet: %s", run.job, error)
+                self._processes.loop.later(RETRY_SECONDS, self._join_next, [*waiting, run])
+                return
         self._processes.adopt(run)
         self._processes.loop.soon(self._join_next, waiting)
 
@@ -235,7 +247,8 @@ class ProgramJobs:
         return JobFolder(self._folder / "jobs" / job)
 
     def _join(self, run: ProgramRun, held: HeldCores) -> None:
-        event = run.registered(self._broker.scheduler.beliefs.workload, held)
+        workload, age = self._broker.scheduler.beliefs.workload, self._store.age(run.stored)
+        event = run.registered(workload, held, age)
         self._broker.join(event, partial(self._on_order, run), partial(self._cancel, run), held.cpus)
         if run.stored.units_done > 0.0:
             with suppress(RefusedError):

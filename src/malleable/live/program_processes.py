@@ -18,7 +18,8 @@ from malleable.live.operator_log import entry
 from malleable.live.orders import RefusedError
 from malleable.live.state.schema import StoreError
 from malleable.live.supervisor import NOT_NEEDED
-from malleable.live.supervisor_process import ask_to_end, end_leftovers, log_end, start_supervisor
+from malleable.live.supervisor_process import ask_to_end, end_leftovers, log_end
+from malleable.live.supervisor_server import SupervisorServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,37 +40,60 @@ class ProgramProcesses:
     """Sees to the supervisors of programs; `on_gone` is called when a program has ended and that is noted."""
 
     def __init__(
-        self, broker: Broker, store: Store, socket_path: Path, on_gone: Callable[[ProgramRun], None]
+        self,
+        broker: Broker,
+        store: Store,
+        socket_path: Path,
+        on_gone: Callable[[ProgramRun], None],
+        most_output: int | None = None,
     ) -> None:
         self._broker, self._store, self._socket, self._on_gone = broker, store, socket_path, on_gone
+        self._most_output = most_output
         self.loop = LoopThread("malleable-programs")
+        self._supervisors = SupervisorServer()
+
+    def close(self) -> None:
+        """End the thread; programs and their supervisors go on."""
+        self.loop.close()
+        self._supervisors.close()
 
     def order(self, run: ProgramRun) -> None:
         """An order has come for a program that has no supervisor yet."""
-        self.loop.soon(self._carry_out_order, run)
+        self.loop.soon(self._do, self._carry_out_order, run)
 
     def cancel(self, run: ProgramRun) -> None:
         """A program is to end, or not to start."""
-        self.loop.soon(self._carry_out_cancel, run)
+        self.loop.soon(self._do, self._carry_out_cancel, run)
 
     def adopt(self, run: ProgramRun) -> None:
         """A program may have a supervisor that another broker has started."""
-        self.loop.soon(self._adopt, run)
+        self.loop.soon(self._do, self._adopt, run)
 
     def note_running(self, run: ProgramRun) -> None:
         """A program uses cores for the first time."""
-        self.loop.soon(self._note_running, run)
+        self.loop.soon(self._do, self._note_running, run)
 
     def look_for_result(self, run: ProgramRun) -> None:
         """A program may have ended."""
-        self.loop.soon(self._look_for_result, run)
+        self.loop.soon(self._do, self._look_for_result, run)
 
     # All that follows happens in the loop.
+
+    def _do(self, step: Callable[..., None], run: ProgramRun, *arguments: Any) -> None:
+        """Take a step, again and again while the machine refuses it: no turn is lost to a full disk."""
+        try:
+            step(run, *arguments)
+        except OSError as error:
+            LOGGER.warning("cannot go on with program %s yet: %s", run.job, error)
+            self._store.explain(run.job, f"it cannot be started yet: {error.strerror or error}")
+            self.loop.later(RETRY_SECONDS, self._do, step, run, *arguments)
+        else:
+            self._store.explain(run.job, "")
 
     def _carry_out_order(self, run: ProgramRun) -> None:
         """Start the supervisor of a program that may run; one that may not yet uses no core."""
         order = run.order
-        if run.gone or run.running or run.on_order is not None or order is None:
+        if run.over or run.running or run.on_order is not None or order is None:
             return
         if order.cores == 0:
             with suppress(RefusedError):
@@ -82,13 +106,8 @@ class ProgramProcesses:
             self._start(run)
 
     def _start(self, run: ProgramRun) -> None:
-        try:
-            run.folder.prepare(self._to_supervisor(run))
-            pid = start_supervisor(run.folder)
-        except OSError as error:  # a full disk, or no process to be had: its turn is not lost
-            LOGGER.warning("cannot start program %s yet: %s", run.job, error)
-            self.loop.later(RETRY_SECONDS, self._carry_out_order, run)
-            return
+        run.folder.prepare(self._to_supervisor(run))
+        pid = self._supervisors.start(run.folder)
         self._watch(run, ProcessName.of(pid) or ProcessName(pid, 0, ""))
 
     def _to_supervisor(self, run: ProgramRun) -> dict[str, Any]:
@@ -97,12 +116,12 @@ class ProgramProcesses:
         request = (stored or run.stored).request
         return {
             **request.parameters(), "job": run.job, "ticket": run.stored.ticket, "socket": str(self._socket),
-            "job_class": request.job_class,
+            "job_class": request.job_class, "most_output": self._most_output,
         }  # fmt: skip
 
     def _adopt(self, run: ProgramRun) -> None:
         """See to the supervisor that has the lock, whoever started it."""
-        found = None if run.gone else run.folder.supervisor()
+        found = None if run.over else run.folder.supervisor()
         if found is not None and found != run.supervisor:
             self._watch(run, found)
             if run.running:
@@ -112,10 +131,19 @@ class ProgramProcesses:
         run.supervisor = name
         self.loop.when_ended(name.pid, partial(self._supervisor_ended, run, name))
 
-    def _supervisor_ended(self, run: ProgramRun, name: ProcessName, code: int | None) -> None:
-        if run.gone or run.supervisor != name:
+    def _supervisor_ended(self, run: ProgramRun, name: ProcessName) -> None:
+        code = self._supervisors.reap(name.pid)
+        if run.supervisor != name:
             return
         run.supervisor = None
+        if run.gone and run.ending:
+            self._do(self._tidy, run)
+        self._do(self._go_on, run, code)
+
+    def _go_on(self, run: ProgramRun, code: int | None) -> None:
+        """See what a supervisor has left that is gone."""
+        if run.over:
+            return
         found = run.condition()
         if found == "supervised":  # by one that an earlier broker started
             self._adopt(run)
@@ -135,10 +163,10 @@ class ProgramProcesses:
             reason = f"its supervisor ended with {code}: {log_end(run.folder)}"
             self.end(run, Result("failed", reason=reason))
             return
-        self.loop.later(RETRY_SECONDS, self._carry_out_order, run)
+        self.loop.later(RETRY_SECONDS, self._do, self._carry_out_order, run)
 
     def _carry_out_cancel(self, run: ProgramRun) -> None:
-        if run.gone:
+        if run.over:
             return
         if run.on_cancel is not None:
             run.on_cancel()
@@ -149,14 +177,14 @@ class ProgramProcesses:
 
     def _note_running(self, run: ProgramRun) -> None:
         known = run.stored.pid, run.stored.start_time, run.stored.boot
-        if run.supervisor is not None and not run.gone and known != run.supervisor:
+        if run.supervisor is not None and not run.over and known != run.supervisor:
             LOGGER.info(entry("started", job=run.job, supervisor=run.supervisor.pid))
             with suppress(StoreError):  # the folder says it too
                 self._store.mark_started(run.job, *run.supervisor)
 
     def _look_for_result(self, run: ProgramRun) -> None:
         """End a program that has left a result, or a supervisor that is gone without one."""
-        if run.gone:
+        if run.over:
             return
         found = run.condition()
         result = None if found == "replaced" else run.folder.result()
@@ -171,18 +199,40 @@ class ProgramProcesses:
 
     def end(self, run: ProgramRun, result: Result) -> None:
         """A program has ended: its cores are free at once, and it is noted as soon as the disk allows."""
-        with suppress(RefusedError):  # it may have said so itself
-            self._broker.tell(KINDS[result.outcome].from_parameters({"job": run.job}))
-        times = {"started": result.started, "ended": result.ended}
-        try:
-            self._store.mark_ended(run.job, result.outcome, result.exit_code, **times, reason=result.reason)
-        except StoreError as error:
+        if not run.ending:
+            run.ending = True
+            with suppress(RefusedError):  # it may have said so itself
+                self._broker.tell(KINDS[result.outcome].from_parameters({"job": run.job}))
+            self._note_end(run, result)
+
+    def _note_end(self, run: ProgramRun, result: Result) -> None:
+        """Have it noted, together with others that end now: nothing else waits for the disk meanwhile."""
+        self._store.mark_ended(
+            run.job,
+            result.outcome,
+            result.exit_code,
+            started=result.started,
+            ended=result.ended,
+            reason=result.reason,
+            cpu_seconds=result.cpu_seconds,
+            then=lambda error: self.loop.soon(self._end_noted, run, result, error),
+        )
+
+    def _end_noted(self, run: ProgramRun, result: Result, error: BaseException | None) -> None:
+        if error is not None:
             LOGGER.warning("cannot note the end of program %s yet: %s", run.job, error)
-            self.loop.later(RETRY_SECONDS, self.end, run, result)
+            self.loop.later(RETRY_SECONDS, self._note_end, run, result)
             return
         run.gone = True
         LOGGER.info(entry(result.outcome, job=run.job, exit_code=result.exit_code, **_seconds(result)))
         self._on_gone(run)
+        if run.supervisor is None:
+            self._do(self._tidy, run)
+
+    def _tidy(self, run: ProgramRun) -> None:
+        """Remove what was needed only until the end was noted, unless the folder is another program's."""
+        if run.folder.is_of(run.stored.ticket):
+            run.folder.tidy()
 
 
 def _seconds(result: Result) -> dict[str, object]:

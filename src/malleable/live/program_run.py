@@ -33,7 +33,14 @@ class ProgramRun:
     attempts: int = 0
     running: bool = False
     """Whether its command was started, as far as is known."""
+    ending: bool = False
+    """Whether it has ended, which may not be on the disk yet."""
     gone: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to be done for it by this broker, but to note its end."""
+        return self.ending or self.gone
 
     @property
     def job(self) -> str:
@@ -55,15 +62,15 @@ class ProgramRun:
             return "ended"
         return "lost" if self.running or self.folder.started else "waiting"
 
-    def registered(self, workload: Workload, held: HeldCores) -> Registered:
+    def registered(self, workload: Workload, held: HeldCores, age: float) -> Registered:
         """The job as the scheduler is told of it, with what it has and what it has done."""
-        now, request = time.time(), self.stored.request
+        request = self.stored.request
         return request.registered(
             self.job,
             cores=held.cores,
-            age=max(0.0, now - self.stored.submitted),
+            age=age,
             started=self.running,
-            work_done=_work_done(workload, str(request.job_class), held.history(now)),
+            work_done=_work_done(workload, str(request.job_class), held.history(time.monotonic())),
         )
 
 

@@ -4,7 +4,8 @@
 
 Once an hour programs that are neither among the last ones nor recent are noted as removed, and then their
 folders are removed, one at a time. A broker that is killed in between finds the rest when it starts again.
-That a program was there, its command and how it ended stay known.
+That a program was there, its command and how it ended stay known, of the last ten thousand of those. Ages are
+of the time that brokers have counted (`Store.now`): a wall clock that is set ahead removes nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import math
 import re
 import shutil
-import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 LOOK_SECONDS = 3600.0
 """Seconds between two looks for what may be removed."""
+MOST_AT_ONCE = 100
+"""Programs that are noted as removed with one sync of the disk."""
 PART = re.compile(r"(\d{1,9})\s*([hd]?)", re.IGNORECASE)
 SECONDS = {"h": 3600.0, "d": 86400.0}
 
@@ -72,36 +75,64 @@ class Retention:
 
     def start(self) -> None:
         """Look now, for what an earlier broker has left, too, and then again and again."""
-        if self._keep.programs < math.inf:
-            self._loop.soon(self._look, True)
+        self._loop.soon(self._look, True)
 
     def _look(self, first: bool = False) -> None:
-        found: list[str] = []
+        beyond: list[str] = []
+        left: list[JobFolder] = []
         try:
-            found = self._store.ended_beyond(int(self._keep.programs), time.time() - self._keep.seconds)
+            self._store.note_time()
+            if self._keep.programs < math.inf:
+                beyond = self._store.ended_beyond(int(self._keep.programs), self._keep.seconds)
             if first:
-                found += self._left_behind()
-        except (StoreError, OSError) as error:
+                left = self._left_behind()
+        except OSError as error:
             LOGGER.warning("cannot look for programs to remove: %s", error)
-        self._remove_next(found)
+        self._clear_next(left, beyond)
 
-    def _left_behind(self) -> list[str]:
-        """Folders of programs that were noted as removed."""
-        there = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
-        stored = {name: self._store.get(name) for name in there}
-        return [name for name, job in stored.items() if job is not None and job.removed]
+    def _left_behind(self) -> list[JobFolder]:
+        """Folders of ended programs that a broker did not come to tidy or to remove."""
+        there = [JobFolder(path) for path in self._folder.iterdir()] if self._folder.is_dir() else []
+        ended = self._store.ended()
+        return [
+            folder
+            for folder in there
+            if (removed := ended.get(folder.path.name)) is not None and (removed or not folder.is_tidy)
+        ]
 
-    def _remove_next(self, jobs: list[str]) -> None:
-        """Remove one, and the others in their turn: what else there is to do comes in between."""
-        if not jobs:
+    def _clear_next(self, left: list[JobFolder], beyond: list[str]) -> None:
+        """Tidy or remove one, and the others in their turn: what else there is to do comes in between."""
+        if left:
+            try:
+                self._clear(left.pop())
+            except OSError as error:
+                LOGGER.warning("cannot tidy the folder of a program: %s", error)
+        elif beyond:
+            batch, beyond = beyond[:MOST_AT_ONCE], beyond[MOST_AT_ONCE:]
+            left = self._mark(batch)
+        else:
+            with suppress(StoreError):
+                self._store.forget_removed()
             self._loop.later(LOOK_SECONDS, self._look)
             return
-        job = jobs.pop()
-        folder = JobFolder(self._folder / job)
-        if folder.supervisor() is None:
-            try:
-                self._store.mark_removed(job)
-                shutil.rmtree(folder.path, ignore_errors=True)
-            except StoreError as error:
-                LOGGER.warning("cannot remove program %s: %s", job, error)
-        self._loop.soon(self._remove_next, jobs)
+        self._loop.soon(self._clear_next, left, beyond)
+
+    def _mark(self, jobs: list[str]) -> list[JobFolder]:
+        """Note programs as removed; the folders that are to be removed now."""
+        folders = [JobFolder(self._folder / job) for job in jobs]
+        try:
+            free = [folder for folder in folders if folder.supervisor() is None]
+            self._store.mark_removed([folder.path.name for folder in free])
+        except OSError as error:
+            LOGGER.warning("cannot remove programs: %s", error)
+            return []
+        return free
+
+    def _clear(self, folder: JobFolder) -> None:
+        stored = self._store.get(folder.path.name)
+        if stored is None or folder.supervisor() is not None:
+            return
+        if stored.removed:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        elif stored.accepted is not None and folder.is_of(stored.ticket):
+            folder.tidy()  # what an earlier malleable left may say what the database does not

@@ -13,6 +13,7 @@ it works again, and `problem` says what is wrong.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, replace
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
@@ -25,19 +26,25 @@ from malleable.engine.enforcement import blame_policy, label
 from malleable.errors import InfeasibleError, MalleableError, UnstableError, did_you_mean
 from malleable.live import events as E  # noqa: N812 - E.Registered reads like what it is
 from malleable.live.admission import few_enough_paused, fits_in_memory
+from malleable.live.core_price import CorePrice
 from malleable.live.decision import Division, Machine
+from malleable.live.estimates import beliefs_change
+from malleable.live.fair_share import FairShares, Guarantee, Urgent
 from malleable.live.job_table import (
     CALM,
     CLASS,
     KEPT,
+    ON_HOLD,
     OWN_WEIGHT,
     RESTARTS,
     STARTED,
     TARGET,
+    WAITS_SINCE,
     WEIGHT,
     JobTable,
 )
 from malleable.live.jobs_present import JobsPresent
+from malleable.live.learned_sizes import ClassSeen, LearnedSizes
 from malleable.live.ledger import Ledger
 from malleable.live.unknown_jobs import UNKNOWN, unknown_workload
 from malleable.policies.equi import Equi
@@ -51,7 +58,7 @@ if TYPE_CHECKING:
 LATEST = 1e12
 """Times after this are none: 30,000 years in seconds."""
 MOST_CLASSES = 100
-"""Classes up to which jobs may bring new ones along."""
+"""Classes beyond which one that a job brings along takes the place of one without jobs."""
 
 
 class _RefusedError(Exception):
@@ -64,7 +71,9 @@ class Scheduler:
     `memory` is what there is for all jobs together. A job of a class that the workload does not have is taken
     for one like `unknown`, under the name of its class; with `unknown=None` it is refused. `learn` says
     whether speedups are learned from reported progress. No job is started while that would leave more than
-    `most_paused` started ones without cores: they hold their memory.
+    `most_paused` started ones without cores: they hold their memory. With a `guarantee` no job falls far
+    behind its weighted equal share (`live.fair_share`), and decisions are made anew as what is believed of
+    running jobs changes.
     """
 
     def __init__(
@@ -77,6 +86,7 @@ class Scheduler:
         unknown: JobClass | None = UNKNOWN,
         learn: bool = True,
         most_paused: float = inf,
+        guarantee: Guarantee | None = None,
     ) -> None:
         cores = whole_number("cores", cores, 1)
         self.now = 0.0
@@ -86,15 +96,22 @@ class Scheduler:
         self.ended = dict.fromkeys(("finished", "failed", "cancelled", "lost"), 0)
         self.jobs = JobsPresent(workload or unknown_workload(), cores, learn=learn)
         self.ledger = Ledger(cores)
+        self.shares = None if guarantee is None else FairShares(guarantee)
+        self._look_at: float | None = None
+        """When to look again, if that is known."""
         self._memory, self._unknown, self._most_paused = memory, unknown, most_paused
         self._arrivals = 0
         self._round = inf
         self._hopeless: Machine | None = None
         """A machine for which its policy has no plan."""
         self._classes = {name: i for i, name in enumerate(self.beliefs.workload.class_names)}
+        """Their positions; those that jobs have brought along stand behind, the one used last at the end."""
+        self._described = len(self._classes)
         chosen = Policy.of(policy)
         self._label = label(policy, chosen)
-        self.machine = Machine(self.beliefs.workload, cores, cores, chosen).checked(self._label)
+        self.machine = Machine(self.beliefs.workload, cores, cores, chosen, self.beliefs.sizes).checked(
+            self._label
+        )
 
     @property
     def policy_name(self) -> str:
@@ -116,6 +133,9 @@ class Scheduler:
         if self.now < now <= LATEST:
             self.now = float(now)
         self.refused = ""
+        self._look_at = None
+        if self.shares is not None:
+            self.shares.pass_time(self.table, self.now)
         try:
             actions: list[Action] = self._handler(event)(event)
         except _RefusedError as reason:
@@ -135,14 +155,32 @@ class Scheduler:
 
     @property
     def wake_at(self) -> float | None:
-        """When a `Tick` is due at the latest: a round of the policy, or the end of a quiet time."""
+        """When a `Tick` is due at the latest.
+
+        That is a round of the policy, the end of a quiet time, a job that becomes urgent or has been served,
+        or a running job of which something else is believed by then.
+        """
         if self.machine.period > 0.0:
             return self._round if len(self.table) else None
-        if self.machine.workload.plain or not len(self.table):
-            return None
-        calm = self.table[CALM][self.table.rows()]
-        later = calm[calm > self.now]
-        return float(later.min()) if len(later) else None
+        if self._look_at is None:
+            self._look_at = self._next_look()
+        return self._look_at if self._look_at < inf else None
+
+    def _next_look(self) -> float:
+        rows = self.table.rows()
+        if len(rows) == 0:
+            return inf
+        soonest = inf
+        if not self.machine.workload.plain:
+            calm = self.table[CALM][rows]
+            soonest = min(calm[calm > self.now].tolist(), default=inf)
+        if self.shares is None:
+            return soonest
+        soonest = min(soonest, self.shares.look_at(self.table, rows, self.now))
+        if len(rows) == 1:
+            return soonest
+        quantum = self.shares.guarantee.quantum
+        return min(soonest, beliefs_change(self.table, rows, self.now, self.beliefs.sizes, quantum))
 
     # What happens, event by event.
 
@@ -202,7 +240,11 @@ class Scheduler:
 
     def _ended(self, event: E.Ended) -> list[Action]:
         self._check_job(event.job)
-        self.jobs.remove(event.job)
+        if isinstance(event, E.Withdrawn):
+            self.jobs.remove(event.job)
+        else:
+            self.jobs.end(event.job, self.now, finished=isinstance(event, E.Finished))
+            self.machine.price.job_ended(self.now)
         self.ledger.close(event.job)
         if event.kind in self.ended:
             self.ended[event.kind] += 1
@@ -221,6 +263,17 @@ class Scheduler:
         i, account = self._class_index(event.job_class), self.ledger.accounts[event.job]
         self.jobs.change_class(event.job, i, account.in_use, self.now)
         account.at_once = self.machine.at_once[i]
+        return self._decide_unless_in_rounds()
+
+    def _held(self, event: E.Held) -> list[Action]:
+        self._check_job(event.job)
+        row = self.table.row_of[event.job]
+        self.table[ON_HOLD][row], self.table[TARGET][row] = 1.0, 0.0
+        return self.ledger.retarget({event.job: 0}) + self._decide_unless_in_rounds()
+
+    def _resumed(self, event: E.Resumed) -> list[Action]:
+        self._check_job(event.job)
+        self.table[ON_HOLD][self.table.row_of[event.job]] = 0.0
         return self._decide_unless_in_rounds()
 
     def _cores_changed(self, event: E.CoresChanged) -> list[Action]:
@@ -256,18 +309,31 @@ class Scheduler:
         return ceil(self.now / period) * period if period > 0.0 else inf
 
     def _decide_unless_in_rounds(self) -> list[Action]:
-        return self.ledger.hand_out() if self.machine.period > 0.0 else self._decide()
+        if self.machine.period > 0.0:
+            self._candidates()
+            return self.ledger.hand_out()
+        return self._decide()
+
+    def _candidates(self) -> IntArray:
+        """The jobs that may have cores, all of which have a share from now on."""
+        rows: IntArray = self.table.rows()
+        rows = rows[self.table[ON_HOLD][rows] == 0.0]
+        rows = rows[fits_in_memory(self.table, rows, self._memory)]
+        if self.shares is not None:
+            self.shares.divide(self.table, rows, self.machine.cores, self.beliefs.workload)
+        return rows
 
     def _decide(self) -> list[Action]:
         """Ask the policy, note what changes as the simulator does, and tell the ledger."""
-        table, rows = self.table, self.table.rows()
-        rows = rows[fits_in_memory(table, rows, self._memory)]
+        table, rows = self.table, self._candidates()
         rows, found = self._divide_among_few(rows)
         self.price = found.price
+        self.machine.price.decided(found.price, self.now)
         changed = found.cores != table[TARGET][rows]
         widths, rows = found.cores[changed], rows[changed]
         table[TARGET][rows] = widths
         served = rows[widths > 0.0]
+        table[WAITS_SINCE][rows[widths == 0.0]] = self.now
         resized = served[table[STARTED][served] > 0.0]
         table[RESTARTS][resized] += 1.0
         table[CALM][resized] = self.now + self.machine.quiet[table[CLASS][resized].astype(np.intp)]
@@ -296,16 +362,22 @@ class Scheduler:
         self.problem = ""
         try:
             with blame_policy(self.machine.policy, self._label):
-                return self.machine.divide(self.table, rows, self.now)
+                return self.machine.divide(self.table, rows, self.now, self._urgent(rows))
         except MalleableError as error:
             self.problem = str(error)
             # To find that there is no plan, and what would have one, takes long: not again for every job.
             self._hopeless = self.machine if isinstance(error, InfeasibleError | UnstableError) else None
         return self._divide_equally(rows)
 
+    def _urgent(self, rows: IntArray) -> Urgent | None:
+        """Who has to be served now, to keep the guarantee."""
+        if self.shares is None or self.machine.period > 0.0:
+            return None
+        return self.shares.urgent(self.table, rows, self.machine.cores)
+
     def _divide_equally(self, rows: IntArray) -> Division:
         try:
-            return replace(self.machine, policy=Equi()).divide(self.table, rows, self.now)
+            return replace(self.machine, policy=Equi()).divide(self.table, rows, self.now, self._urgent(rows))
         except MalleableError:  # no class has a width that fits: what runs goes on
             held = self.table[TARGET][rows]
             return Division(np.where(np.cumsum(held) <= self.machine.cores, held, 0.0), None)
@@ -319,15 +391,52 @@ class Scheduler:
     def _class_index(self, name: str) -> int:
         """The position of a class; one that is new is like the unknown one."""
         if name not in self._classes:
-            if self._unknown is None or len(self._classes) >= MOST_CLASSES:
+            if self._unknown is None:
                 raise _RefusedError(f"there is no class {name!r}, {did_you_mean(name, self._classes)}")
-            self._classes[name] = self.beliefs.add_class(replace(self._unknown, name=name))
+            self._classes[name] = self._bring_along(replace(self._unknown, name=name))
             self.machine = replace(self.machine, workload=self.beliefs.workload)
-        return self._classes[name]
+        index = self._classes[name]
+        if index >= self._described:
+            self._classes[name] = self._classes.pop(name)
+        return index
+
+    def _bring_along(self, job_class: JobClass) -> int:
+        """A position for a class that the workload does not have: a new one, or that of one without jobs."""
+        if len(self._classes) < max(MOST_CLASSES, self._described):
+            return self.beliefs.add_class(job_class)
+        used = set(self.table[CLASS][self.table.rows()].tolist())
+        idle = [name for name, i in self._classes.items() if i >= self._described and i not in used]
+        if not idle:
+            others = f"{len(self._classes)} others have jobs: use one of them"
+            raise _RefusedError(f"there is no class {job_class.name!r}, and {others}")
+        index = self._classes.pop(idle[0])
+        self.jobs.replace_class(index, job_class)
+        return index
+
+    def learned(self) -> dict[str, Any]:
+        """What is to outlive this scheduler: sizes by class, and the price of a core."""
+        sizes = self.beliefs.sizes
+        seen = sizes.seen if isinstance(sizes, LearnedSizes) else []
+        classes = {name: one.to_dict() for name, one in zip(self._classes, seen, strict=False)}
+        return {"classes": classes, "core_price": self.machine.price.to_list()}
+
+    def recall(self, document: Any) -> None:
+        """Take over what an earlier scheduler has learned; a ValueError if the document is damaged."""
+        if not isinstance(document, dict) or not isinstance(document.get("classes"), dict):
+            raise ValueError("not a table of classes")  # noqa: TRY004 - the document is wrong, not the call
+        found = {name: ClassSeen.from_dict(one) for name, one in document["classes"].items()}
+        price = CorePrice.from_list(document.get("core_price"))
+        sizes = self.beliefs.sizes
+        if not isinstance(sizes, LearnedSizes):
+            return
+        for name, seen in found.items():
+            with suppress(_RefusedError):  # a class that the workload has no longer
+                sizes.recall(self._class_index(name), seen)
+        self.machine = replace(self.machine, price=price)
 
     def state(self) -> dict[str, Any]:
         """Everything that later actions depend on, as plain values that compare."""
-        known = self.jobs.state(self.now)
+        known, workload = self.jobs.state(self.now), self.beliefs.workload
         return {
             "now": self.now,
             "cores": self.ledger.cores,
@@ -338,9 +447,10 @@ class Scheduler:
             "problem": self.problem,
             "round": self._round,
             "ended": dict(self.ended),
+            "core_price": self.machine.price.value,
             "speedups": {
                 name: [float(s(k)) for k in (1, 2, 4, 8, 16)]
-                for name, s in zip(self._classes, self.beliefs.workload.speedups, strict=True)
+                for name, s in zip(workload.class_names, workload.speedups, strict=True)
             },
             "jobs": {job: asdict(self.ledger.accounts[job]) | known[job] for job in known},
         }

@@ -41,13 +41,21 @@ def status(
     With `most` no more jobs are listed than that, those with cores first; `present` counts them all.
     """
     found, jobs = broker.look(lambda scheduler: _seen(broker, scheduler, most))
-    found["cost"] = broker.cost.document(found["cost"])
+    found["cost"] = broker.cost.document(found["cost"]) | broker.sharing.document(found.pop("sharing"))
     known = extra or {}
     document: dict[str, Any] = finite({"time": time.time(), "draining": draining, **found})
-    document["jobs"] = [
-        {**job, "kind": "client", "command": None, **known.get(job["id"], {})} for job in jobs
-    ]
+    document["jobs"] = [{**job, **known.get(job["id"], {})} for job in jobs]
     return document
+
+
+def job_status(broker: Broker, job: str) -> dict[str, Any] | None:
+    """What stands in the document of one job, at the cost of one; None if it is not there."""
+
+    def see(scheduler: Scheduler) -> list[dict[str, Any]]:
+        row = scheduler.table.row_of.get(job)
+        return [] if row is None else _jobs(broker, scheduler, np.array([row]), broker.now)
+
+    return next(iter(broker.look(see)), None)
 
 
 def _seen(
@@ -65,6 +73,7 @@ def _seen(
         "present": len(accounts),
         "waiting": sum(account.granted == 0 for account in accounts),
         "cost": broker.cost.account(now),
+        "sharing": broker.sharing.moment(),
         "ended": dict(scheduler.ended),
         "uptime": now,
         "classes": _classes(scheduler),
@@ -85,7 +94,7 @@ def _listed(scheduler: Scheduler, most: int | None) -> IntArray:
 def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> list[dict[str, Any]]:
     """The jobs in these rows."""
     table, workload = scheduler.table, scheduler.beliefs.workload
-    remaining, size = remaining_work(table, rows, now, workload)
+    remaining, size = remaining_work(table, rows, now, scheduler.beliefs.sizes)
     columns = zip(
         rows.tolist(),
         table[CLASS][rows].astype(int).tolist(),
@@ -122,6 +131,8 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
                 "units": units,
                 "units_done": done,
                 "cpus": list(broker.cpus_of(job)),
+                "kind": "client",
+                "command": None,
             }
         )
     return out

@@ -2,7 +2,8 @@
 
 A small process of its own, so that the program outlives the broker that had it started. It joins the broker
 as the program's client, starts the command at the first grant, never a second time, follows orders, and
-writes down how it ended. Without a broker it keeps what it was granted, and looks for the next one.
+writes down how it ended. Without a broker it keeps what it was granted, goes on in its turn if it was paused
+(`live.turns`), and looks for the next one.
 
 It imports as little as it can: there is one for every program that runs. SIGTERM cancels the program.
 """
@@ -22,6 +23,8 @@ from malleable.errors import MalleableError
 from malleable.live.clients.program import Command, Ending, ProgramClient
 from malleable.live.job_folder import JobFolder, Result
 from malleable.live.membership import JobRequest
+from malleable.live.process_tree import adopt_orphans
+from malleable.live.turns import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     Connect = Callable[[dict[str, Any], ProgramClient], Membership]
 
 NOT_NEEDED = 75
-"""Exit code of a supervisor that has nothing to do: another one is there, or no broker ever came."""
+"""Exit code of a supervisor that has nothing to do now: another one is there, no broker, or no room."""
 CANNOT_START = 127
 """Exit code of a command that cannot be started, as shells have it."""
 NO_BROKER_SECONDS = 60.0
@@ -43,15 +46,19 @@ RETRY_SECONDS = 1.0
 
 def main(arguments: Sequence[str]) -> int:
     """Supervise the program of a folder; returns the exit code of this process."""
-    return supervise(JobFolder(Path(arguments[0])), connect_to_broker)
+    return supervise(JobFolder(Path(arguments[0])), connect_to_broker, adopt_orphans())
 
 
-def supervise(folder: JobFolder, connect: Connect) -> int:
+def supervise(folder: JobFolder, connect: Connect, reaper: int | None = None) -> int:
     """Supervise a program, unless there is another supervisor or was one that started it."""
-    if not folder.lock() or folder.started or folder.result() is not None:
+    try:
+        if not folder.lock() or folder.started or folder.result() is not None:
+            return NOT_NEEDED
+        document = folder.request()
+    except OSError as error:  # a full disk, or no file to be had
+        sys.stderr.write(f"cannot supervise {folder.path} yet: {error}\n")
         return NOT_NEEDED
-    document = folder.request()
-    client = _client(document, folder)
+    client = _client(document, folder, reaper)
     signal.signal(signal.SIGTERM, lambda *_: client.on_cancel())
     seat = connect(document, client)
     try:
@@ -65,23 +72,28 @@ def supervise(folder: JobFolder, connect: Connect) -> int:
         return NOT_NEEDED
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_seconds = used.ru_utime + used.ru_stime
-    _end(folder, seat, ending, Result(*ending, client.started_at, time.time(), reason, cpu_seconds))
+    result = Result(*ending, client.started_at, client.time_now(), reason, cpu_seconds)
+    _end(folder, seat, ending, result)
     return 0
 
 
-def _client(document: dict[str, Any], folder: JobFolder) -> ProgramClient:
+def _client(document: dict[str, Any], folder: JobFolder, reaper: int | None) -> ProgramClient:
     words = Command(
         document["command"],
         Path(document["folder"]),
         document["environment"],
         document.get("on_resize"),
         document.get("max_cores"),
+        document.get("stdin"),
+        document.get("stdin_file"),
+        document.get("most_output"),
     )
+    turn = Turn(folder, Path(document["socket"]).parent)
     if document.get("form") != "build":
-        return ProgramClient(words, folder)
+        return ProgramClient(words, folder, reaper, turn)
     from malleable.live.clients.build import BuildClient  # noqa: PLC0415 - other programs do without
 
-    return BuildClient(words, folder)
+    return BuildClient(words, folder, reaper, turn)
 
 
 def connect_to_broker(document: dict[str, Any], client: ProgramClient) -> Membership:
@@ -100,7 +112,10 @@ def _watch_broker(path: str, client: ProgramClient) -> None:
     from malleable.live.unix_socket import open_socket  # noqa: PLC0415 - as above
 
     seen = time.monotonic()
-    while not client.started:
+    while True:
+        time.sleep(PROBE_SECONDS)  # most programs are started before that
+        if client.started:
+            return
         try:
             open_socket(path).close()
             seen = time.monotonic()
@@ -108,7 +123,6 @@ def _watch_broker(path: str, client: ProgramClient) -> None:
             if time.monotonic() - seen > NO_BROKER_SECONDS:
                 client.give_up()
                 return
-        time.sleep(PROBE_SECONDS)
 
 
 def _end(folder: JobFolder, seat: Membership, ending: Ending, result: Result) -> None:

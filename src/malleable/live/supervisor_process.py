@@ -1,10 +1,9 @@
-"""The broker's hand on supervisors: start one, send it a signal, and end what a dead one has left behind."""
+"""The broker's hand on supervisors: send one a signal, and end what a dead one has left behind."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,36 +13,10 @@ from malleable.live.process_tree import environment, look_up, processes, signal_
 if TYPE_CHECKING:
     from malleable.live.job_folder import JobFolder, ProcessName
 
-USUAL = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
-"""Signals that a supervisor hears as if this process had never handled or ignored them."""
-
-
-def start_supervisor(folder: JobFolder) -> int:
-    """Start a supervisor, in a session of its own; returns the number of its process."""
-    log = str(folder.path / "supervisor.log")
-    command = [sys.executable, "-P", "-m", "malleable.live.supervisor", str(folder.path)]
-    files = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-        (os.POSIX_SPAWN_DUP2, 1, 2),
-    ]
-    return os.posix_spawn(
-        sys.executable, command, os.environ, file_actions=files, setsid=True, setsigmask=(), setsigdef=USUAL
-    )
-
-
-def reap(pid: int) -> int | None:
-    """The exit code of an ended child; None for a process that is not our child."""
-    try:
-        _, status = os.waitpid(pid, 0)
-    except ChildProcessError:
-        return None
-    return os.waitstatus_to_exitcode(status)
-
 
 def ask_to_end(name: ProcessName) -> None:
     """Have a supervisor cancel its program."""
-    with suppress(OSError):
+    with suppress(ProcessLookupError):
         process = os.pidfd_open(name.pid)
         try:
             if name.process() is not None:
@@ -72,7 +45,7 @@ def _noted(folder: JobFolder) -> list[int]:
 
 def _told_of(folder: JobFolder) -> list[int]:
     """Processes that were told of this folder, as the program and what it starts are."""
-    told = f"MALLEABLE_PROGRESS={(folder.path / 'progress').absolute()}".encode()
+    told = os.fsencode(f"MALLEABLE_PROGRESS={(folder.path / 'progress').absolute()}")
     return [process.pid for process in processes() if told in environment(process.pid)]
 
 

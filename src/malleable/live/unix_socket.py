@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LONGEST = 107
 """Bytes that the path of a socket has at most."""
+CONNECT_SECONDS = 1.0
+"""Seconds that a connection may take: where as many wait as may, no process accepts them."""
 _CREDENTIALS = struct.Struct("3i")
 """Of `SO_PEERCRED`: process, user, group."""
 
@@ -56,7 +58,9 @@ def open_socket(path: str | Path) -> socket.socket:
     """Connect to a socket; one of another user is refused, `OSError` says that no process listens."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
+        made.settimeout(CONNECT_SECONDS)
         made.connect(str(path))
+        made.settimeout(None)
     except BaseException:
         made.close()
         raise

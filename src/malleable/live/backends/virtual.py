@@ -75,7 +75,8 @@ class VirtualMachine:
     """Drives a scheduler over given jobs.
 
     `truth` is the workload as it is; `handle` is called in place of `scheduler.handle`, by a journal say.
-    With `report` jobs tell their progress so often; their units are of `unit` work.
+    Jobs declare their sizes, unless these are not `declared`. With `report` jobs tell their progress so often
+    and declare how many units they have, of `unit` work each.
     """
 
     def __init__(
@@ -86,10 +87,11 @@ class VirtualMachine:
         delay: float = 0.0,
         report: float = inf,
         unit: float = 1.0,
+        declared: bool = True,
         handle: Callable[[Event, float], list[Action]] | None = None,
     ) -> None:
         self.scheduler, self.truth = scheduler, truth
-        self.delay, self.report, self.unit = delay, report, unit
+        self.delay, self.report, self.unit, self.declared = delay, report, unit, declared
         self.now = 0.0
         self.left: dict[str, float] = {}
         self._handle = handle or scheduler.handle
@@ -141,10 +143,11 @@ class VirtualMachine:
         self._jobs[str(j)] = VirtualJob(str(j), i, size, size, since=self.now)
         weight = float(jobs.weights[j]) if len(jobs.weights) else None
         reports = self.report < inf
+        tells_size, tells_units = self.declared and not reports, self.declared and reports
         self._tell(
             Registered(
                 str(j), self.truth.class_names[i], weight,
-                size=None if reports else size, units=size / self.unit if reports else None,
+                size=size if tells_size else None, units=size / self.unit if tells_units else None,
             )
         )  # fmt: skip
 

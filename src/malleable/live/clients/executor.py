@@ -8,16 +8,15 @@ It is a pool of worker processes (`live.pool`) that is a member of a broker (`cl
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, Never
 
-from malleable.catalog.spec import whole_number
 from malleable.errors import ParameterError, UnsupportedError, did_you_mean
 from malleable.live.clients.ending import finish_before_exit
 from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
 from malleable.live.membership import JobRequest
-from malleable.live.pool import Pool
+from malleable.live.pool.counts import count
+from malleable.live.pool.executor import Pool
 from malleable.live.pool.mapping import LazyExecutor
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ class Executor(LazyExecutor):
         **others: Never,
     ) -> None:
         _check_names(job_class, others)
-        threads = whole_number("threads", threads, 1)
+        threads = count("threads", threads)
         if max_workers is not None:
-            max_workers = whole_number("max_workers", max_workers, 1)
+            max_workers = count("max_workers", max_workers)
         request = JobRequest(
             job_class, weight, units=units, memory=memory, never_pause=never_pause,
             max_cores=_most_cores(max_cores, max_workers, threads),
@@ -140,6 +139,8 @@ def _check_names(job_class: object, others: Mapping[str, object]) -> None:
             f"job_class must be a name, got {job_class!r}", f"write Executor(max_workers={job_class!r})"
         )
     for name in others:
+        import inspect  # noqa: PLC0415 - only to say what is known
+
         known = [each for each in inspect.signature(Executor).parameters if each != "others"]
         raise UnsupportedError(
             f"Executor has no option {name!r}", INSTEAD.get(name) or did_you_mean(name, known)
@@ -149,7 +150,7 @@ def _check_names(job_class: object, others: Mapping[str, object]) -> None:
 def _most_cores(max_cores: int | None, max_workers: int | None, threads: int) -> int | None:
     """The most cores that a job takes: as it says, and no more than its workers can use."""
     if max_cores is not None:
-        max_cores = whole_number("max_cores", max_cores, 1)
+        max_cores = count("max_cores", max_cores)
     limits = [max_cores, None if max_workers is None else max_workers * threads]
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -161,7 +162,8 @@ class _Mapping:
         self._pool, self._member = pool, member
         self.pack, self.window = pool.pack, pool.window
         sized = all(isinstance(each, Sized) for each in iterables)
-        self._to_come = UnitsToCome(min(map(len, iterables), default=0) if sized else 0)  # type: ignore[arg-type]
+        count = min(map(len, iterables), default=0) if sized else 0  # type: ignore[arg-type]
+        self._to_come = UnitsToCome(count, open=not sized)
         member.expect(self._to_come)
 
     def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
@@ -169,3 +171,6 @@ class _Mapping:
         self._to_come.left = max(0, self._to_come.left - 1)
         self._member.has_units(1)
         return future
+
+    def all_read(self) -> None:
+        self._to_come.open = False

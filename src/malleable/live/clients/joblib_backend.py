@@ -6,13 +6,14 @@
 
 A call of `joblib.Parallel` is a job; a batch of its tasks is a unit. Batches are shorter than those of other
 backends, because a job gives a core back when the unit in hand is done. Worker processes are kept for the
-next call. Parallel calls inside a task run in sequence: the cores are in use already.
+next calls, those of the last few sets of options. Parallel calls inside a task run in sequence: the cores are
+in use already.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+import threading
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import Executor as AnyExecutor
 from contextlib import suppress
@@ -41,8 +42,32 @@ if TYPE_CHECKING:
 
 LARGE_BYTES = 1_000_000
 """Arrays from this size on are shared, unless joblib is told otherwise."""
-_kept: defaultdict[tuple[Any, ...], list[Executor]] = defaultdict(list)
-"""Executors that no call uses, by the options that they were made with."""
+MOST_KEPT = 4
+"""Executors that are kept for further calls; each has a thread, a fork server, and perhaps workers."""
+_kept: list[tuple[tuple[Any, ...], Executor]] = []
+"""Executors that no call uses, with the options that they were made with, the one used last at the end."""
+_keeping = threading.Lock()
+
+
+def _take(key: tuple[Any, ...]) -> Executor | None:
+    """An Executor with these options that no call uses."""
+    with _keeping:
+        for place in reversed(range(len(_kept))):
+            if _kept[place][0] == key:
+                return _kept.pop(place)[1]
+    return None
+
+
+def _keep(key: tuple[Any, ...], executor: Executor) -> None:
+    """Keep an Executor for the next call; of too many, end the one that was used longest ago."""
+    with _keeping:
+        _kept.append((key, executor))
+        own = [entry for entry in _kept if entry[0][0] == os.getpid()]  # others are a parent's
+        ended = own[:-MOST_KEPT]
+        for entry in ended:
+            _kept.remove(entry)
+    for _, each in ended:
+        each.shutdown(wait=False)
 
 
 class MalleableBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]  # untyped
@@ -99,7 +124,7 @@ class MalleableBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
         self.parallel = parallel
         options = {**self._options, "max_workers": None if n_jobs == -1 else most}
         self._key = os.getpid(), *sorted(options.items(), key=str)
-        self._executor = _kept[self._key].pop() if _kept[self._key] else Executor(**options)
+        self._executor = _take(self._key) or Executor(**options)
         self._arrays = SharedArrays(max_nbytes, temp_folder) if max_nbytes and mmap_mode else None
         # What joblib does when a batch is done, such as packing the next one, must not hold the pool up.
         self._callbacks = ThreadPoolExecutor(1, "malleable-joblib")
@@ -151,7 +176,7 @@ class MalleableBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[
     def terminate(self) -> None:
         """Keep the Executor for the next call; it is idle, so it holds no core."""
         if self._executor is not None:
-            _kept[self._key].append(self._executor)
+            _keep(self._key, self._executor)
         if self._callbacks is not None:
             self._callbacks.shutdown(wait=False)
         if self._arrays is not None:

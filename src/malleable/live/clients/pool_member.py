@@ -33,6 +33,8 @@ class UnitsToCome:
     """Units that are certain to be submitted, such as those of a `map` over a list."""
 
     left: int
+    open: bool = False
+    """Whether there may be more, as in a `map` over a generator."""
 
 
 class PoolMember:
@@ -47,6 +49,8 @@ class PoolMember:
         self._stay: Stay | None = None
         self._submitted = 0
         """Units of this stay."""
+        self._before = 0
+        """Those submitted when progress was reported last."""
         self._maps: weakref.WeakSet[UnitsToCome] = weakref.WeakSet()
         self._outcome: Outcome = "finished"
         self._reported = 0.0
@@ -113,8 +117,12 @@ class PoolMember:
         self._reported = now
         with self._lock:
             known = self._submitted + sum(each.left for each in self._maps)
-        here = done - stay.done_before
-        stay.progress(here, max(known, self._declared(stay.done_before), here))
+            mapped = bool(self._maps)
+            unknown = any(each.open for each in self._maps) or (not mapped and self._before < self._submitted)
+            self._before = self._submitted
+        here, declared = done - stay.done_before, self._declared(stay.done_before)
+        # What is read or submitted as results come in says nothing about how much is still to come.
+        stay.progress(here, 0 if unknown and declared <= here else max(known, declared, here))
 
     def on_idle(self) -> None:
         stay = self._stay
@@ -127,7 +135,7 @@ class PoolMember:
             self._stay, outcome = None, self._outcome
             if outcome == "finished" and not self._submitted:
                 outcome = "withdrawn"
-            self._submitted, self._outcome = 0, "finished"
+            self._submitted, self._before, self._outcome = 0, 0, "finished"
         stay.end(outcome)
 
     def _declared(self, done: int) -> float:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import logging
 import os
 import queue
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +26,8 @@ from malleable.execution.thread_variables import VARIABLES
 from malleable.live.job_folder import HeldCores
 from malleable.live.membership import INSIDE_PROGRAM
 from malleable.live.programs.program import Program
+from malleable.live.standard_input import open_offered
+from malleable.live.turns import LOOK_SECONDS
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -34,21 +36,29 @@ if TYPE_CHECKING:
     from malleable.live.membership import Membership
     from malleable.live.orders import Order
     from malleable.live.programs.progress import Progress
+    from malleable.live.turns import Turn
 
 LOGGER = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
-"""Seconds between two attempts to start on a disk that takes nothing."""
+"""Seconds between two attempts at what the machine refuses."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to run: words, the folder to run in, variables to set, how to tell of a new width, the widest."""
+    """What to run: words, the folder to run in, variables to set, how to tell of a new width, the widest.
+
+    It reads `stdin`, which must be `stdin_file`: see `live.standard_input`. Of each stream that it prints to
+    about `most_output` bytes are kept.
+    """
 
     words: Sequence[str]
     folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     on_resize: str | None = None
     max_cores: int | None = None
+    stdin: str | None = None
+    stdin_file: Sequence[int] | None = None
+    most_output: int | None = None
 
 
 class Ending(NamedTuple):
@@ -79,24 +89,42 @@ class Used(NamedTuple):
 
 
 class ProgramClient:
-    """One program between a broker and the system; `run` returns when it has ended."""
+    """One program between a broker and the system; `run` returns when it has ended.
 
-    def __init__(self, command: Command, folder: JobFolder) -> None:
-        self._command, self._folder = command, folder
+    `reaper` is the number of this process if it adopts orphans: it must have nothing else to do then. With a
+    `turn` a paused program goes on when there is no broker.
+    """
+
+    def __init__(
+        self, command: Command, folder: JobFolder, reaper: int | None = None, turn: Turn | None = None
+    ) -> None:
+        self._command, self._folder, self._reaper, self._turn = command, folder, reaper, turn
         self._news: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._number = -1
         self._in_use = 0
+        self._last_width = 1
+        """Before it was paused."""
         self._held = HeldCores()
         self._cpus: tuple[int, ...] = ()
         self._program: Program | None = None
         self.started_at: float | None = None
+        self._started = 0.0
         self._seat: Membership | None = None
         self._cancelled = False
+        self._again: Order | None = None
+        """What the machine has refused, and is tried again."""
+        self._problem = ""
 
     @property
     def started(self) -> bool:
         """Whether the command was started."""
         return self._program is not None
+
+    def time_now(self) -> float:
+        """The system's clock, as it would be had nobody set it since the command was started."""
+        if self.started_at is None:
+            return time.time()
+        return self.started_at + time.monotonic() - self._started
 
     def on_order(self, order: Order) -> None:
         """Have an order carried out."""
@@ -115,8 +143,7 @@ class ProgramClient:
         self._seat = seat
         try:
             while True:
-                news = self._news.get()
-                match news:
+                match self._next_news():
                     case _Ended(code):
                         return self._ending(code)
                     case _Cancel():
@@ -130,9 +157,50 @@ class ProgramClient:
                     case Used(cores):
                         self._note_use(min(cores, self._in_use))
                     case order if order.number >= self._number:
-                        self._obey(order)
+                        self._again = None
+                        try:
+                            self._obey(order)
+                        except OSError as error:  # its turn is not lost, or it goes on as it is
+                            self._again = order
+                            self._complain(f"cannot follow an order yet: {error}")
         finally:
             self._close()
+
+    def _next_news(self) -> Any:
+        """What is to be done next: news, or after a while what could not be done.
+
+        A program that is paused goes on meanwhile if there is no broker.
+        """
+        while (turn := self._turn) and (program := self._program) and not self._in_use:
+            with suppress(queue.Empty):
+                return self._news.get(timeout=LOOK_SECONDS)
+            if self._again is not None:
+                return self._again
+            try:
+                self._take_turn(turn, program)
+            except OSError as error:
+                self._complain(f"cannot go on without a broker yet: {error}")
+        if self._turn is not None:
+            self._turn.forget()
+        try:
+            return self._news.get(timeout=None if self._again is None else RETRY_SECONDS)
+        except queue.Empty:
+            return self._again
+
+    def _take_turn(self, turn: Turn, program: Program) -> None:
+        with turn.taken(self._last_width) as share:
+            if share is not None:
+                LOGGER.warning("there is no broker: going on with cores=%s", share.cores)
+                self._cpus = share.cpus
+                self._note(share.cores)
+                self._in_use = self._resize(program, share.cores)
+                self._confirm()
+
+    def _complain(self, problem: str) -> None:
+        """Log a problem, once as long as it is the same."""
+        if problem != self._problem:
+            self._problem = problem
+            LOGGER.warning("%s", problem)
 
     def _ending(self, code: int) -> Ending:
         if code == 0:
@@ -142,29 +210,26 @@ class ProgramClient:
     def _obey(self, order: Order) -> None:
         self._number, self._cpus = order.number, order.cpus
         if self._program is not None:
+            self._last_width = self._in_use or self._last_width
             if order.cores >= self._in_use:
                 self._note(order.cores)
             self._in_use = self._resize(self._program, order.cores)
         elif order.cores > 0:
             self._note(order.cores)
-            try:
-                self._start(order.cores)
-            except OSError as error:  # a full disk: its turn is not lost
-                LOGGER.warning("cannot start yet: %s", error)
-                threading.Timer(RETRY_SECONDS, self._news.put, (order,)).start()
-                return
+            self._start(order.cores)
             self._in_use = order.cores
         self._confirm()
 
     def _note(self, cores: int) -> None:
         """Write down the cores that may be in use from now on."""
-        self._held = self._held.then(cores, self._cpus[:cores], time.time())
+        self._held = self._held.then(cores, self._cpus[:cores], time.monotonic())
         self._folder.note_held(self._held)
 
     def _note_use(self, cores: int) -> None:
         """Fewer cores are in use than before, which the program has seen to."""
         if self._program is not None and 0 < cores < self._in_use:
-            self._program.set_width(cores, self._first_cpus(cores))
+            with suppress(OSError):  # it is bound to more CPUs than it uses
+                self._program.set_width(cores, self._first_cpus(cores))
             self._in_use = cores
             self._confirm()
 
@@ -176,10 +241,20 @@ class ProgramClient:
 
     def _start(self, cores: int) -> None:
         """Start the command; that it is about to be is noted before, so that it is not done twice."""
-        if not self._folder.mark_started():
-            raise ExecutionError("the command was started before", "submit it again to have it run again")
-        self._program = self._make_program(cores)
-        self.started_at = time.time()
+        known = self._command
+        stdin = None if known.stdin is None else open_offered(known.stdin, known.stdin_file)
+        try:
+            if not self._folder.mark_started():
+                raise ExecutionError("the command was started before", "submit it again to have it run again")
+            try:
+                self._program = self._make_program(cores, stdin=stdin)
+            except OSError:
+                self._folder.unmark_started()
+                raise
+        finally:
+            if stdin is not None:
+                os.close(stdin)
+        self.started_at, self._started = time.time(), time.monotonic()
         self._folder.note_program(self._program.pid)
 
     def _make_program(self, cores: int, **options: Any) -> Program:
@@ -193,6 +268,8 @@ class ProgramClient:
             on_progress=self._report,
             on_end=lambda code: self._news.put(_Ended(code)),
             errors_apart=True,
+            reaper=self._reaper,
+            most_output=self._command.most_output,
             **{"environment": self._environment(), **options},
         )
 

@@ -34,7 +34,19 @@ class PageFile:
 
 
 _HTML, _CSS, _SCRIPT = (f"text/{kind}; charset=utf-8" for kind in ("html", "css", "javascript"))
-_SCRIPTS = ("script", "dom", "format", "history", "charts", "timeline", "jobs", "speedups", "access")
+_SCRIPTS = (
+    "script",
+    "dom",
+    "format",
+    "history",
+    "charts",
+    "timeline",
+    "jobs",
+    "waiting",
+    "ended",
+    "speedups",
+    "access",
+)
 
 FILES = {
     "/": PageFile("index.html", _HTML),

@@ -30,9 +30,15 @@ export class Access {
 
   show() {
     const allowed = this.token !== "";
-    say(byId("access-summary"), allowed ? "With token: weights can be changed and jobs cancelled" : "Read only");
+    say(byId("access-summary"), allowed ? "With token: weights can be changed and jobs cancelled" : "Read only: commands and logs need the token");
     byId("access-form").hidden = allowed;
     byId("forget").hidden = !allowed;
+  }
+
+  // Read what may need the token; nothing where the broker does not answer.
+  async read(path, signal) {
+    const headers = this.token ? { Authorization: `Bearer ${this.token}` } : {};
+    return fetch(path, { headers, signal, cache: "no-store" }).catch(() => null);
   }
 
   // Ask for a change; returns what went wrong, in words, or nothing.

@@ -37,6 +37,7 @@ export class JobTable {
       row.placeAfter(before, this.body);
       before = row;
     }
+    byId("connecting").hidden = true;
     this.table.hidden = present === 0;
     byId("no-jobs").hidden = present > 0;
     const left = present - shown.length;
@@ -98,7 +99,7 @@ class Row {
     if (job.progress !== null) this.progress.value = job.progress;
     say(this.done, job.progress === null ? "–" : percent(Math.floor(job.progress * 100) / 100));
     const left = job.speed > 0 && job.remaining !== null ? job.remaining / job.speed : null;
-    say(this.cells.get("Left"), duration(left));
+    say(this.cells.get("Left"), left !== null && job.remaining_estimated ? `≈ ${duration(left)}` : duration(left));
     say(this.cells.get("Age"), duration(job.age));
     say(this.cells.get("Weight"), number(job.weight));
     this.showSpark(now);
@@ -191,7 +192,7 @@ class Detail {
     if (job.cpus.length) this.fact("CPUs", job.cpus.join(", "));
     if (job.units) this.fact("Units", `${number(job.units_done)} of ${number(job.units)}`);
     else if (job.units_done) this.fact("Units", `${number(job.units_done)} done`);
-    this.fact("Work left", `${duration(job.remaining)} on one core`);
+    this.fact("Work left", `${job.remaining_estimated ? "≈ " : ""}${duration(job.remaining)} on one core`);
     this.fact("Kind", job.kind);
     if (job.command) this.fact("Command", commandOf(job));
     this.drawWidth(now);

@@ -2,11 +2,13 @@
 
 import { Access } from "./access.js";
 import { byId, make, paint, say, setAttribute } from "./dom.js";
+import { Ended } from "./ended.js";
 import { clock, counted, duration, number, percent } from "./format.js";
 import { coresByClass, History } from "./history.js";
 import { JobTable } from "./jobs.js";
 import { Speedups } from "./speedups.js";
 import { Timeline } from "./timeline.js";
+import { Waiting } from "./waiting.js";
 
 const RETRY = [1, 2, 4, 8, 15];
 const CHARTS_EVERY = 500;
@@ -19,8 +21,14 @@ const colourOf = (name) => {
 };
 const timeline = new Timeline(history, colourOf);
 const speedups = new Speedups(colourOf);
-const access = new Access(() => table.allowChanges());
+const access = new Access(() => {
+  table.allowChanges();
+  ended.forget();
+  listen();
+});
 const table = new JobTable(history, colourOf, access);
+const waiting = new Waiting(history, colourOf);
+const ended = new Ended(access);
 
 let last = null;
 let received = 0;
@@ -40,13 +48,14 @@ function show() {
   const passed = connected ? (performance.now() - received) / 1000 : 0;
   const jobs = last.jobs.map((job) => ({ ...job, age: job.age + passed }));
   showMachine(last.uptime + passed);
-  showFacts();
+  showFacts(waiting.show(jobs, last.waiting, last.time + passed));
   showBar();
   table.show(jobs, last.present, last.time + passed);
   if (performance.now() - chartsDrawn < CHARTS_EVERY) return;
   chartsDrawn = performance.now();
   timeline.draw(last.time + passed);
-  speedups.show(last.classes, new Set(history.classes.columns.keys()));
+  speedups.show(last.classes);
+  ended.show(last.ended);
 }
 
 function showMachine(uptime) {
@@ -57,18 +66,21 @@ function showMachine(uptime) {
   else clearNotice("problem");
 }
 
-function showFacts() {
-  const { so_far: soFar, bound, jobs: came } = last.cost;
+function showFacts(longest) {
+  const { so_far: soFar, bound, saved, compared, jobs: came } = last.cost;
   say(byId("fact-cores"), `${number(last.granted, 7)} of ${number(last.cores, 7)}`);
   say(byId("more-cores"), last.granted < last.cores ? `${number(last.cores - last.granted, 7)} free` : "none free");
   say(byId("fact-jobs"), number(last.present, 7));
-  const ended = Object.entries(last.ended).filter(([, count]) => count).map(([how, count]) => `${count} ${how}`);
-  say(byId("more-jobs"), [last.waiting ? `${number(last.waiting, 7)} waiting` : "none waiting", ...ended].join(", "));
+  const counts = Object.entries(last.ended).filter(([, count]) => count).map(([how, count]) => `${count} ${how}`);
+  const wait = longest === null ? "" : ` up to ${duration(longest)}`;
+  say(byId("more-jobs"), [last.waiting ? `${number(last.waiting, 7)} waiting${wait}` : "none waiting", ...counts].join(", "));
   say(byId("fact-price"), number(last.price));
-  say(byId("more-price"), last.price === null ? "none now" : "the index that divides the cores");
+  say(byId("more-price"), last.price === null ? "none now" : "WHAM's index, not a saving");
   say(byId("fact-cost"), number(soFar));
   const above = bound ? `${percent(soFar / bound - 1)} above the bound ${number(bound)}` : "bound not known yet";
-  say(byId("more-cost"), came ? above : "no job yet");
+  const shared = saved === null || compared < 10 ? "" : `${percent(Math.abs(saved))} ${saved < 0 ? "more" : "less"} than equal sharing`;
+  say(byId("more-cost"), came ? [shared, above].filter(Boolean).join(", ") : "no job yet");
+  setAttribute(byId("more-cost"), "title", shared && `over ${counted(compared, "job")}`);
 }
 
 function showBar() {
@@ -137,7 +149,7 @@ function showNotices() {
 
 let connected = false;
 let failures = 0;
-let events = null;
+let stream = null;
 
 function setConnection(state, text) {
   connected = state === "live";
@@ -147,8 +159,8 @@ function setConnection(state, text) {
 }
 
 async function read(path) {
-  const answer = await fetch(path, { headers: { Accept: "application/json" }, cache: "no-store" });
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  const answer = await access.read(path);
+  if (!answer?.ok) throw new Error(`${path}: ${answer?.status}`);
   return answer.json();
 }
 
@@ -163,17 +175,31 @@ async function connect() {
   }
 }
 
-function listen() {
-  events?.close();
-  events = new EventSource("v1/events?most=200");
-  const hear = (event) => {
+// Not an EventSource, which cannot show the token: without it the broker does not say what programs are.
+async function listen() {
+  stream?.abort();
+  const own = stream = new AbortController();
+  try {
+    const answer = await access.read("v1/events?most=200", own.signal);
+    if (!answer?.ok) throw new Error("no stream");
     live();
-    take(JSON.parse(event.data));
-  };
-  events.addEventListener("open", live);
-  events.addEventListener("status", hear);
-  events.addEventListener("message", hear);
-  events.addEventListener("error", lose);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) throw new Error("the stream has ended");
+      const lines = (text + value).split("\n");
+      text = lines.pop();
+      for (const line of lines) if (line.startsWith("data: ")) hear(JSON.parse(line.slice(6)));
+    }
+  } catch {
+    if (own === stream) lose();
+  }
+}
+
+function hear(status) {
+  live();
+  take(status);
 }
 
 function live() {
@@ -183,8 +209,8 @@ function live() {
 }
 
 function lose() {
-  events?.close();
-  events = null;
+  stream?.abort();
+  stream = null;
   setConnection("gone", "not connected");
   const since = last ? ` What is shown is of ${clock(last.time, true)}.` : "";
   notice(`The broker does not answer; trying again.${since} Running jobs keep their cores.`, "gone");

@@ -24,9 +24,10 @@ export class Speedups {
     new ResizeObserver(() => this.redraw()).observe(this.place);
   }
 
-  show(classes, used) {
-    const shown = classes.filter((one) => used.has(one.name) || one.points.length);
-    const those = shown.length ? shown : classes;
+  // Only classes of which something was observed: the other curves say nothing that was not given.
+  show(classes) {
+    const those = classes.filter((one) => one.points.length);
+    byId("learned").hidden = those.length === 0;
     const text = JSON.stringify(those);
     if (text === this.drawn) return;
     this.drawn = text;
@@ -83,8 +84,8 @@ export class Speedups {
       ...dots,
     );
     const widest = `${number(speedup.values.at(-1))}× on ${counted(speedup.cores.at(-1), "core")}`;
-    say(said, `${widest}, ${points.length ? `learned at ${counted(points.length, "width")}` : "as given"}`);
+    say(said, `${widest}, learned at ${counted(points.length, "width")}`);
     const seen = points.map((point) => `${number(point.speedup)} on ${point.cores}`).join(", ");
-    setAttribute(svg, "aria-label", `Speedup of ${name}: ${widest}; ${seen ? `observed ${seen}` : "nothing observed yet"}`);
+    setAttribute(svg, "aria-label", `Speedup of ${name}: ${widest}; observed ${seen}`);
   }
 }

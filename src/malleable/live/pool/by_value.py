@@ -1,8 +1,12 @@
-"""Pickle by value what another process cannot import: what `__main__` defines, lambdas and closures."""
+"""Pickle by value what another process cannot import: what `__main__` defines, lambdas and closures.
+
+A pool begins before cloudpickle is loaded, which it is while the processes of the pool start.
+"""
 
 from __future__ import annotations
 
 import pickle
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from malleable.errors import ExecutionError, to_install
@@ -10,22 +14,22 @@ from malleable.errors import ExecutionError, to_install
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-try:
-    import cloudpickle
-except ImportError:
-    raise ExecutionError(
-        "worker pools need cloudpickle, which is not installed", to_install("live")
-    ) from None
+if find_spec("cloudpickle") is None:
+    raise ExecutionError("worker pools need cloudpickle, which is not installed", to_install("live"))
 Packed = TypeVar("Packed")
 
 
 def dumps_by_value(what: Any) -> bytes:
     """Bytes that plain `pickle.loads` reads, where cloudpickle is installed."""
+    import cloudpickle  # noqa: PLC0415 - see above
+
     return bytes(cloudpickle.dumps(what, pickle.HIGHEST_PROTOCOL))
 
 
 def pickler_by_value(file: Any, in_stream: Callable[[pickle.PickleBuffer], bool]) -> pickle.Pickler:
     """A pickler that asks of each array whether its content is to be part of the pickle."""
+    import cloudpickle  # noqa: PLC0415 - see above
+
     made: pickle.Pickler = cloudpickle.Pickler(file, pickle.HIGHEST_PROTOCOL, in_stream)
     return made
 

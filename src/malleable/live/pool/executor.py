@@ -6,14 +6,14 @@ import atexit
 import itertools
 import os
 import weakref
+from collections.abc import Iterable
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from malleable.catalog.spec import whole_number
 from malleable.errors import ExecutionError, ParameterError
-from malleable.execution.worker_processes import available
 from malleable.live.pool.by_value import dumps_by_value, name_of, pack
+from malleable.live.pool.counts import count
 from malleable.live.pool.functions import Functions
 from malleable.live.pool.manager import Manager
 from malleable.live.pool.mapping import LazyExecutor
@@ -22,7 +22,7 @@ from malleable.live.pool.units import Unit
 from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from malleable.live.pool.functions import PackedFunction
     from malleable.live.pool.mapping import Submitting
@@ -57,10 +57,10 @@ class Pool(LazyExecutor):
         initargs: tuple[Any, ...] = (),
         max_tasks_per_child: int | None = None,
     ) -> None:
-        width = available() if width is None else checked_width(width)
+        width = _available() if width is None else checked_width(width)
         reports = Reports(width, on_width, on_progress, on_idle, idle_seconds)
         if max_tasks_per_child is not None:
-            max_tasks_per_child = whole_number("max_tasks_per_child", max_tasks_per_child, 1)
+            max_tasks_per_child = count("max_tasks_per_child", max_tasks_per_child)
         self._functions = Functions()
         first = None if initializer is None else self._packed_initializer(initializer, initargs)
         self._manager = Manager(width, threads, warm_seconds, reports, first, max_tasks_per_child)
@@ -85,6 +85,9 @@ class Pool(LazyExecutor):
     def _packed_initializer(self, initializer: Callable[..., object], initargs: Any) -> PackedFunction:
         if not callable(initializer):
             raise ParameterError(f"initializer must be a function, got {initializer!r:.60}")
+        if not isinstance(initargs, Iterable) or isinstance(initargs, str | bytes):
+            problem = f"initargs must be a tuple, got {initargs!r:.60}"
+            raise ParameterError(problem, f"for one argument write initargs=({initargs!r:.60},)")
         return self._functions.pack(partial(initializer, *initargs), f"{name_of(initializer)} with initargs")
 
     def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
@@ -105,6 +108,9 @@ class Pool(LazyExecutor):
     def window(self, function: PackedFunction) -> int:
         """How many units of a function keep the workers busy."""
         return max(self._manager.width, 1) * 2 * (1 + self._manager.waiting.times.batch(function))
+
+    def all_read(self) -> None:
+        """The input of a map has ended, which changes nothing here."""
 
     @property
     def width(self) -> int:
@@ -155,6 +161,12 @@ class Pool(LazyExecutor):
         future: Future[Any] = Future()
         future.set_exception(error)
         return future
+
+
+def _available() -> int:
+    from malleable.execution.worker_processes import available  # noqa: PLC0415 - an Executor is told its width
+
+    return available()
 
 
 @atexit.register

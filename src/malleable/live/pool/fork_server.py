@@ -7,23 +7,19 @@ tells the pool how each worker ended, and ends with the pool; its workers end wi
 
 from __future__ import annotations
 
-import multiprocessing
+import multiprocessing.process
 import os
 import pickle
 import selectors
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import traceback
 from contextlib import suppress
-from typing import IO, Any, cast
+from typing import IO
 
-from malleable.errors import ExecutionError
-from malleable.execution.thread_variables import VARIABLES
 from malleable.execution.worker_loop import end_with
-from malleable.live.membership import inside_unit
 from malleable.live.pool import worker
 from malleable.live.pool.channel import Channel
 
@@ -32,72 +28,28 @@ START, KILL = b"s", b"k"
 REPORT = struct.Struct("!cii")
 STARTED, ENDED = b"s", b"e"
 LARGEST_ORDER = 64
-DEPTH = "MALLEABLE_POOL_DEPTH"
-"""The variable that tells a process how many pools it is inside of."""
-DEEPEST = 2
-"""A worker's pool may have workers, but their pools may not: a module that starts a pool when it is imported,
-and is imported by its workers, would start processes without end."""
-PROGRAM = """
-import pickle, sys
-told = pickle.load(sys.stdin.buffer)
-sys.path[:] = told["path"]
-from malleable.live.pool.fork_server import serve
-serve(told)
-"""
 
 
-def launch(threads: int) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a fork server; it ends with the thread that calls this, and when the socket is closed."""
-    depth = _depth()
-    if depth >= DEEPEST:
-        raise ExecutionError(
-            f"pools of workers are nested more than {DEEPEST} deep",
-            "does a module start one when it is imported? put that under `if __name__ == '__main__':`",
-        )
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    told = {
-        "path": sys.path,
-        "control": theirs.fileno(),
-        "parent": os.getpid(),
-        "threads": threads,
-        # With it, units can use the objects of a `multiprocessing.Manager` of this process.
-        "authkey": bytes(multiprocessing.current_process().authkey),
-    }
+def serve(stdin: IO[bytes]) -> None:
+    """Fork workers on demand until the pool is gone, as soon as it says how."""
+    import cloudpickle  # noqa: F401, PLC0415 - once for all workers
+
     try:
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter, with a program of our own
-                [sys.executable, "-c", PROGRAM],
-                stdin=subprocess.PIPE,
-                env={
-                    **os.environ,
-                    **dict.fromkeys(VARIABLES, str(threads)),
-                    **inside_unit(threads),
-                    DEPTH: str(depth + 1),
-                },
-                pass_fds=[theirs.fileno()],
-            )
-    except OSError:
-        ours.close()
-        raise
-    # A server that could not start is noticed when its socket ends.
-    with suppress(BrokenPipeError), cast("IO[bytes]", process.stdin) as pipe:
-        pipe.write(pickle.dumps(told))
-    return process, ours
-
-
-def _depth() -> int:
-    said = os.environ.get(DEPTH, "")
-    return int(said) if said.isdigit() else 0
-
-
-def serve(told: dict[str, Any]) -> None:
-    """Fork workers on demand until the pool is gone."""
+        told = pickle.load(stdin)  # noqa: S301 - from our parent
+    except EOFError:  # the pool has ended without a unit
+        return
+    sys.path[:] = told["path"]
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    if told["folder"] is not None:
+        with suppress(OSError):
+            os.chdir(told["folder"])
     end_with(told["parent"])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal
-    multiprocessing.current_process().authkey = told["authkey"]
+    multiprocessing.process.current_process().authkey = told["authkey"]
     control = socket.socket(fileno=told["control"])
     control.set_inheritable(False)
     _Server(control, told["threads"]).run()
+    os._exit(0)  # the pool waits for the end, and there is nothing to tidy up
 
 
 class _Server:

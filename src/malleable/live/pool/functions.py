@@ -15,7 +15,6 @@ import struct
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
-from hashlib import blake2b
 from mmap import ACCESS_COPY, mmap
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -23,6 +22,7 @@ from malleable.live.pool.by_value import pack, pickler_by_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from hashlib import blake2b
 
 LARGE_BYTES = 1 << 20
 """Arrays of this size stay out of the pickle, and functions of this size are written to a file."""
@@ -187,6 +187,8 @@ class _Stream:
         self.to_file = to_file
         self.memory = bytearray()
         self.file: MemoryFile | None = None
+        from hashlib import blake2b  # noqa: PLC0415 - workers have no use for it
+
         self._digest = blake2b(digest_size=16)
 
     def write(self, data: Any) -> None:

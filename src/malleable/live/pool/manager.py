@@ -16,8 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
-from malleable.execution.worker_processes import DeathHints, cause_of_death
-from malleable.live.pool.units import RETRIES, BrokenPoolError, answer
+from malleable.live.pool.units import RETRIES, answer
 from malleable.live.pool.waiting import WaitingUnits
 from malleable.live.pool.worker import ANSWER, HANDED_BACK, RESULT, UNREADY
 from malleable.live.pool.workers import Server, Worker
@@ -28,11 +27,6 @@ if TYPE_CHECKING:
     from malleable.live.pool.units import Unit
 
 NO_STATUS = "the process that starts the workers was ended", "was it killed from outside? run it again"
-HINTS = DeathHints(
-    exited="does the unit call `os._exit`?",
-    killed="did the system run out of memory? run fewer units at a time with `max_workers=`",
-    crashed="compiled code crashed; call the function without an Executor to see where",
-)
 LOGGER = logging.getLogger(__name__)
 
 
@@ -53,7 +47,7 @@ class Manager:
         self.cpus: frozenset[int] | None = None
         self.done = 0
         self.cancelling = self.killing = False
-        self._asked = self._cancel_waiting = False
+        self._asked = self._cancel_waiting = self._prepared = False
         self._warm_seconds, self._narrowed = warm_seconds, 0.0
         self._reports = reports
         self._initializer, self._max_units = initializer, max_units
@@ -109,11 +103,14 @@ class Manager:
         self.wake()
 
     def _run(self) -> None:
+        with suppress(ExecutionError):  # which the first unit is told
+            self._server.begin()
         try:
             while not (self.killing or (self.waiting.closed and self.idle)):
                 for key, _ in self._selector.select(self._patience()):
                     self._attend(key.data)
                 self._follow()
+                self._prepare()
                 self._dispatch()
                 self._retire()
                 self._report()
@@ -176,12 +173,12 @@ class Manager:
             self._idle.remove(worker)
         self._server.kill(worker)
 
-    def _hear(self, worker: Worker, messages: list[bytes]) -> None:
+    def _hear(self, worker: Worker, messages: list[memoryview]) -> None:
         """Take the answers of a worker."""
         for message in messages:
             kind, pid, number, seconds = ANSWER.unpack_from(message)
             if kind == UNREADY:
-                self._break(memoryview(message)[ANSWER.size :])
+                self._break(message[ANSWER.size :])
                 return
             if not worker.awaits(pid, number):
                 LOGGER.error(
@@ -196,7 +193,7 @@ class Manager:
                 worker.answered += 1
                 self.waiting.times.note(unit, seconds)
                 self.done += 1
-                answer(unit, memoryview(message)[ANSWER.size :], good=kind == RESULT)
+                answer(unit, message[ANSWER.size :], good=kind == RESULT)
         if not worker.batch and worker in self._busy:
             self._busy.remove(worker)
             if self._max_units is not None and worker.answered >= self._max_units:
@@ -207,6 +204,8 @@ class Manager:
 
     def _break(self, packed: memoryview) -> None:
         """End, as no worker can carry out a unit: the initializer has raised an error."""
+        from malleable.live.pool.broken import BrokenPoolError  # noqa: PLC0415 - see there
+
         raised, cause = pickle.loads(packed)  # noqa: S301 - from our worker, which has read it, too
         problem = f"the initializer raised {type(raised).__name__}: {raised!s:.200}"
         error = BrokenPoolError(problem, "mend the initializer; the traceback is the cause of this error")
@@ -241,9 +240,7 @@ class Manager:
             if unit.deaths > RETRIES:
                 worker.batch.popleft()
                 self.done += 1
-                unit.future.set_exception(
-                    unit.broken(*(NO_STATUS if status is None else cause_of_death(status, HINTS)))
-                )
+                unit.future.set_exception(unit.broken(*_cause_of_death(status)))
         self._take_back(worker)
         self._busy.discard(worker)
         if worker in self._idle:
@@ -277,7 +274,7 @@ class Manager:
                 return
             worker.batch.extend(batch)
             self._busy.add(worker)
-            worker.send(batch[0].function, [(unit.number, unit.arguments) for unit in batch])
+            worker.send(batch[0].function, batch)
             self._listen(worker)
 
     def _batch(self) -> list[Unit]:
@@ -288,15 +285,24 @@ class Manager:
             self.width, self._max_units - (self._idle[-1].answered if self._idle else 0)
         )
 
+    def _prepare(self) -> None:
+        """When there is a unit, have what forks workers ready, whether or not the width allows one yet."""
+        if self.waiting and not self._prepared:
+            self._prepared = True
+            with suppress(ExecutionError):  # which the unit is told when it is to run
+                self._launch()
+
+    def _launch(self) -> None:
+        if self._server.control is None:
+            self._selector.register(self._server.launch(), selectors.EVENT_READ, self._server)
+
     def _start(self) -> Worker:
-        running = self._server.control is not None
+        self._launch()
         worker = self._server.start_worker()
-        if self._server.control is not None and not running:
-            self._selector.register(self._server.control, selectors.EVENT_READ, self._server)
         self._selector.register(worker.channel.socket, selectors.EVENT_READ, worker)
         worker.events = selectors.EVENT_READ
         if self._initializer is not None:
-            worker.send(self._initializer, None)
+            worker.send(self._initializer, ())
         return worker
 
     def _retire(self) -> None:
@@ -325,3 +331,15 @@ class Manager:
         self._selector.close()
         self._bell.close()
         self._ring.close()
+
+
+def _cause_of_death(status: int | None) -> tuple[str, str]:
+    """Problem and hint for a worker that ended with this status; None if nobody knows it."""
+    from malleable.execution.worker_processes import DeathHints, cause_of_death  # noqa: PLC0415 - rarely
+
+    hints = DeathHints(
+        exited="does the unit call `os._exit`?",
+        killed="did the system run out of memory? run fewer units at a time with `max_workers=`",
+        crashed="compiled code crashed; call the function without an Executor to see where",
+    )
+    return NO_STATUS if status is None else cause_of_death(status, hints)

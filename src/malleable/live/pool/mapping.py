@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-from malleable.catalog.spec import whole_number
+from malleable.live.pool.counts import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +29,9 @@ class Submitting(Protocol):
     def window(self, function: PackedFunction) -> int:
         """How many units of a function keep the workers busy."""
 
+    def all_read(self) -> None:
+        """The input of a map has ended: no unit of it is to come."""
+
 
 class LazyExecutor(Executor):
     """An executor whose `map` reads its input as outcomes are taken."""
@@ -46,7 +49,7 @@ class LazyExecutor(Executor):
         At most `buffersize` units are under way or wait to be taken; without it, as many as keep the workers
         busy. `chunksize` changes nothing: small units share messages by themselves.
         """
-        whole_number("chunksize", chunksize, 1)
+        count("chunksize", chunksize)
         return ordered_map(self._taker(iterables), fn, iterables, timeout, buffersize)
 
     def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
@@ -63,15 +66,17 @@ def ordered_map(
 ) -> Iterator[Any]:
     """Submit a window of units now, and the others as outcomes are taken."""
     if buffersize is not None:
-        buffersize = whole_number("buffersize", buffersize, 1)
+        buffersize = count("buffersize", buffersize)
     end = None if timeout is None else time.monotonic() + timeout
     packed = pool.pack(function)
     rows = zip(*iterables, strict=False)
     futures: deque[Future[Any]] = deque()
 
     def fill() -> None:
-        room = (buffersize or pool.window(packed)) - len(futures)
-        futures.extend(pool.submit_packed(packed, row, {}) for row in islice(rows, max(0, room)))
+        before, room = len(futures), max(0, (buffersize or pool.window(packed)) - len(futures))
+        futures.extend(pool.submit_packed(packed, row, {}) for row in islice(rows, room))
+        if len(futures) < before + room:
+            pool.all_read()
 
     def take() -> Any:
         outcome = futures[0].result(None if end is None else end - time.monotonic())

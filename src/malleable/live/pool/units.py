@@ -6,7 +6,7 @@ works (`functions`). Workers keep plain functions that they have unpacked; anyth
 for each unit.
 
 Small units share a message. A message holds so many that, by the time their function took lately, they take
-`BATCH_SECONDS`; a worker whose units take longer than expected hands the rest back after `LIMIT_SECONDS`.
+`BATCH_SECONDS`; a worker whose units take longer than expected hands the rest back after its `LIMIT_SECONDS`.
 So a change of width is in force within one unit and that limit, whatever was expected.
 """
 
@@ -16,15 +16,16 @@ import logging
 import pickle
 from collections import OrderedDict
 from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError
 from malleable.live.pool.functions import PackedFunction
 
+if TYPE_CHECKING:
+    from malleable.live.pool.broken import BrokenUnitError
+
 BATCH_SECONDS = 0.010
-LIMIT_SECONDS = 0.020
 SMALL_SECONDS = 0.005
 """Units that take longer travel alone."""
 LARGEST_BATCH = 32
@@ -33,14 +34,6 @@ RETRIES = 3
 REMEMBERED = 256
 """Functions whose times are remembered."""
 LOGGER = logging.getLogger(__name__)
-
-
-class BrokenPoolError(ExecutionError, BrokenProcessPool):
-    """A pool without workers: each one fails before its first unit. It is a `BrokenProcessPool`, too."""
-
-
-class BrokenUnitError(ExecutionError, BrokenProcessPool):
-    """A unit whose worker died each time that it was run. It is a `BrokenProcessPool`, too."""
 
 
 @dataclass(eq=False, slots=True)
@@ -60,6 +53,8 @@ class Unit:
         return self.started
 
     def broken(self, cause: str, hint: str) -> BrokenUnitError:
+        from malleable.live.pool.broken import BrokenUnitError  # noqa: PLC0415 - see there
+
         problem = f"unit {self.number} ({self.function.name}) was run {self.deaths} times: {cause} each time"
         return BrokenUnitError(problem, hint)
 

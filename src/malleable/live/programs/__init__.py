@@ -1,4 +1,4 @@
-"""Any program, held to a width from outside: by CPU affinity, by a cgroup, and by pauses. Linux only."""
+"""Any program, held to a width from outside: by CPU affinity and by pauses. Linux only."""
 
 from malleable.live.programs.program import Program
 from malleable.live.programs.progress import Progress, parse_build_progress

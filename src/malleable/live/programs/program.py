@@ -18,16 +18,15 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
-from malleable.execution.affinity import bound_to
 from malleable.execution.thread_variables import VARIABLES
-from malleable.live.affinity import bind_family
+from malleable.live.affinity import bind_family, bound_to
 from malleable.live.cpus import CpuSets
 from malleable.live.listeners import tell
-from malleable.live.process_tree import family, signal_family
-from malleable.live.programs.cgroup import Cgroup
+from malleable.live.process_tree import family, reap_orphans, signal_family
+from malleable.live.programs.output_limit import OutputLimit
 from malleable.live.programs.progress import Progress, ProgressFile
 from malleable.live.programs.resize_notice import ResizeNotice
-from malleable.live.whole_files import write_whole
+from malleable.live.whole_files import raise_if_short, write_whole
 from malleable.live.widths import checked_width
 
 if TYPE_CHECKING:
@@ -50,7 +49,9 @@ class Program:
     line; `on_end(code)` once, with a negative code for a signal. Libraries are told to use `widest` threads,
     since most of them fix that number when they start. `on_resize` is a signal or a command that tells the
     program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more threads than it
-    sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then.
+    sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then. `reaper` is the
+    number of this process if it adopts orphans: the program's daemons are then part of it. With `most_output`
+    about so many bytes are kept of each stream (`OutputLimit`).
     """
 
     def __init__(
@@ -65,24 +66,30 @@ class Program:
         environment: Mapping[str, str] | None = None,
         working_folder: Path | None = None,
         inherited: Sequence[int] = (),
+        stdin: int | None = None,
         on_resize: str | None = None,
         on_width: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         on_end: Callable[[int], None] | None = None,
         output_progress: Callable[[str], Progress | None] | None = None,
-        cgroup_parent: Path | None = None,
         grace_seconds: float = GRACE_SECONDS,
         errors_apart: bool = False,
+        reaper: int | None = None,
+        most_output: int | None = None,
     ) -> None:
         self._notice = None if on_resize is None else ResizeNotice.parse(on_resize)
         self._on_width, self._on_progress, self._on_end = on_width, on_progress, on_end
-        self._grace_seconds = grace_seconds
+        self._grace_seconds, self._reaper = grace_seconds, reaper
         self._kill_at = math.inf
         self._change = threading.RLock()
         self._folder = folder
         self._reports = ProgressFile(folder / "progress")
         if output_progress is not None:
             self._reports = ProgressFile(folder / "output", output_progress)
+        self._limits: list[OutputLimit] = []
+        if most_output is not None:
+            streams = ("output", "errors") if errors_apart else ("output",)
+            self._limits += (OutputLimit(folder / name, most_output) for name in streams)
         self._ended: Future[int] = Future()
         self._width = checked_width(width)
         told = {**os.environ, **(environment or {}), "MALLEABLE_CORES": str(width)}
@@ -93,15 +100,11 @@ class Program:
         self._cpus = _chosen(width, cpus)
         with bound_to(os.sched_getaffinity(0) if wide_seconds > 0.0 else self._cpus):
             errors = folder / "errors" if errors_apart else None
-            self._child = _started(command, told, working_folder, folder / "output", errors, inherited)
-        self._cgroup = Cgroup.make(f"malleable-{self._child.pid}", cgroup_parent)
+            self._child = _started(command, told, working_folder, folder / "output", errors, inherited, stdin)
+        # From here on the command runs: nothing may fail.
         self._notices = ThreadPoolExecutor(1, "malleable-resize")
-        if self._cgroup is not None:
-            for pid in family(self.pid):
-                self._cgroup.add(pid)
-            self._cgroup.set_width(width)
         if width == 0:
-            signal_family(self.pid, signal.SIGSTOP)
+            self._signal(signal.SIGSTOP)
         if wide_seconds > 0.0:
             timer = threading.Timer(wide_seconds, self._narrow)
             timer.daemon = True
@@ -127,20 +130,20 @@ class Program:
         """Run on that many cores: the given CPUs, or some that are near each other. 0 is a pause."""
         checked_width(width)
         with self._change:
-            before, self._width = self._width, width
+            before = self._width
             if self._ended.done():
+                self._width = width
                 return
             if width == 0:
-                signal_family(self.pid, signal.SIGSTOP)
+                self._signal(signal.SIGSTOP)
             else:
                 self._cpus = _chosen(width, cpus)
                 self._narrow()
-                if self._cgroup is not None:
-                    self._cgroup.set_width(width)
                 if before == 0:
-                    signal_family(self.pid, signal.SIGCONT)
+                    self._signal(signal.SIGCONT)
                 if self._notice is not None and width != before:
                     self._notices.submit(self._notice.give, self.pid, width)
+            self._width = width  # after what can fail, which is tried again then
             if width != before:
                 tell(self._on_width, width)
 
@@ -148,7 +151,7 @@ class Program:
         """Bind the program to its CPUs, if it is still there."""
         with self._change:
             if not self._ended.done():
-                bind_family(self.pid, self._cpus)
+                bind_family(self.pid, self._cpus, self._reaper)
 
     def cancel(self) -> None:
         """Ask the program and all that it started to end; after a while they are killed. Does not wait."""
@@ -160,48 +163,80 @@ class Program:
         """Wait for the end, and return the exit code; a negative one is a signal."""
         return self._ended.result(seconds)
 
+    def _signal(self, signum: signal.Signals) -> None:
+        signal_family(self.pid, signum, self._reaper)
+
     def _ask_to_end(self) -> None:
-        signal_family(self.pid, signal.SIGTERM)
-        signal_family(self.pid, signal.SIGCONT)  # what is stopped does not hear SIGTERM
         self._kill_at = min(self._kill_at, time.monotonic() + self._grace_seconds)
+        with suppress(OSError):  # no file to be had: who is not reached is killed later
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)  # what is stopped does not hear SIGTERM
 
     def _kill_if_due(self) -> None:
         if time.monotonic() >= self._kill_at:
-            signal_family(self.pid, signal.SIGKILL)
+            with suppress(OSError):  # no file to be had: it is due the next time, too
+                self._signal(signal.SIGKILL)
 
     def _watch(self) -> None:
         """Pass progress on until the program ends; then end what it has left behind, and tell."""
-        end = os.pidfd_open(self.pid)
-        poll = select.poll()
-        poll.register(end, select.POLLIN)
-        while not poll.poll(LOOK_SECONDS * 1000.0):
+        while not self._ends_within(LOOK_SECONDS):
             self._look()
             self._kill_if_due()
-        os.close(end)
+            self._reap_orphans()
         self._end_rest()
         self._look()
-        if self._cgroup is not None:
-            self._cgroup.remove()
+        for limit in self._limits:
+            limit.finish()
         self._notices.shutdown(wait=False, cancel_futures=True)
         with self._change:  # from here on its number may be another program's
             code = self._child.wait()
+            self._reap_orphans()
             with suppress(OSError):  # a full disk does not stop the watch
                 write_whole(self._folder / "exit_code", f"{code}\n")
             self._ended.set_result(code)
         tell(self._on_end, code)
 
+    def _ends_within(self, seconds: float) -> bool:
+        """Whether the first process ends within so many seconds. It is not waited for."""
+        try:
+            process = os.pidfd_open(self.pid)
+        except OSError:  # no file to be had
+            time.sleep(seconds)
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            poll = select.poll()
+            poll.register(process, select.POLLIN)
+            return bool(poll.poll(seconds * 1000.0))
+        finally:
+            os.close(process)
+
     def _end_rest(self) -> None:
         """End what the program has left behind. It is not waited for yet, so its number still is its own."""
-        if family(self.pid):
+        left = self._left()  # it looks at all processes of the machine: once, where nothing is left
+        if left:
             self._ask_to_end()
-        while family(self.pid):
+        while left:
             time.sleep(REST_SECONDS)
             self._kill_if_due()
+            left = self._left()
+
+    def _left(self) -> bool:
+        """Whether anything of the program is left, as far as can be told."""
+        try:
+            return bool(family(self.pid, self._reaper))
+        except OSError:  # no file to be had
+            return True
+
+    def _reap_orphans(self) -> None:
+        if self._reaper is not None:
+            reap_orphans(self.pid)
 
     def _look(self) -> None:
         news = self._reports.news()
         if news is not None:
             tell(self._on_progress, news)
+        for limit in self._limits:
+            limit.look()
 
 
 def _chosen(width: int, cpus: Collection[int] | None) -> Collection[int]:
@@ -219,18 +254,33 @@ def _started(
     output: Path,
     errors: Path | None,
     inherited: Sequence[int],
+    stdin: int | None,
 ) -> subprocess.Popen[bytes]:
     """The program, in a session of its own."""
     if not command:
         raise ExecutionError("there is no command to run", "write it behind --: -- python work.py")
     try:
         with ExitStack() as files:
-            first = files.enter_context(output.open("ab"))
-            second = subprocess.STDOUT if errors is None else files.enter_context(errors.open("ab"))
+            first = _appended_to(output, files)
+            second = subprocess.STDOUT if errors is None else _appended_to(errors, files)
             return subprocess.Popen(  # noqa: S603 - this is what the user asked for
-                command, env=environment, cwd=working_folder, stdin=subprocess.DEVNULL, stdout=first,
-                stderr=second, start_new_session=True, pass_fds=inherited,
+                command, env=environment, cwd=working_folder,
+                stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=first, stderr=second,
+                start_new_session=True, pass_fds=inherited,
             )  # fmt: skip
     except OSError as error:
+        raise_if_short(error)
         problem = f"cannot run {command[0]!r}: {error.strerror or error}"
         raise ExecutionError(problem, "try the command by itself") from None
+
+
+def _appended_to(path: Path, files: ExitStack) -> int:
+    """A file that a program writes to; what goes wrong when it is closed is no reason not to have started."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+    def close() -> None:
+        with suppress(OSError):
+            os.close(file)
+
+    files.callback(close)
+    return file

@@ -1,8 +1,9 @@
 """Who may ask what. Three checks stand before every request, as one layer around the application.
 
 The Unix socket is trusted: its folder lets in one user, and the server asks the system who is at the other
-end. On loopback anyone on the machine can connect, so reading the state is all that is allowed without the
-token; to change anything, or to read what programs have printed, takes the token. Sessions of jobs are for
+end. On loopback anyone on the machine can connect, so reading who has how many cores is all that is allowed
+without the token. To change anything, to see what programs are (`ps` shows no command that waits or has
+ended, and no folder), or to read what they have printed, takes the token. Sessions of jobs are for
 the Unix socket only. A web page from elsewhere must not reach the broker through the user's browser: requests
 on loopback have to name this machine as their host (DNS rebinding), and no other origin is let in.
 """
@@ -13,7 +14,7 @@ import os
 import re
 import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -23,20 +24,27 @@ from malleable.live.page import HEADERS
 from malleable.live.server.paths import explained
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+FILE = "token"
+"""The file of the token, beside the socket."""
 TRUSTED = "malleable.trusted"
-"""In a connection's state: whether it came by the Unix socket, from a process of this user."""
+"""In the state of a connection or a request: whether it is this user who asks, by socket or by token."""
 PEER = "malleable.peer"
 """In a connection's state: the process at the other end of the Unix socket, where the system says so."""
-MOST_BODY = 1 << 21
-"""Bytes of a request: a command has a megabyte at most, and JSON may write it in twice as many."""
+FULL = "malleable.full"
+"""In a connection's state: how many there may be, where it is one too many."""
+MOST_BODY = 1 << 23
+"""Bytes of a request: a command has a megabyte at most, and JSON may write each of its bytes as `\\udcff`."""
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 PRINTED = re.compile(r"/v1/jobs/[^/]*/log/?")
 """Paths that are only read, and yet need the token: what programs print is for their user alone."""
+PRIVATE = frozenset(("command", "folder", "on_resize", "reason"))
+"""Keys of a job's document that are for its user alone."""
 SAFETY_HEADERS = [
     (name.lower().encode(), value.encode()) for name, value in {**HEADERS, "X-Frame-Options": "DENY"}.items()
 ]
@@ -63,6 +71,8 @@ class Access:
                 await send({"type": "websocket.close", "code": 1008})
             return
         if refusal is None:
+            if self._is_token(Headers(scope=scope).get("authorization", "")):
+                scope["state"] = {**scope.get("state", {}), TRUSTED: True}
             limited = _LimitedBody(receive, _with_headers(send))
             with suppress(_TooLargeError):
                 await self._app(scope, limited.receive, limited.send)
@@ -75,6 +85,10 @@ class Access:
 
     def _refusal(self, scope: Scope) -> tuple[int, str, str] | None:
         """What is wrong with a request: a status, a sentence and a hint."""
+        most = scope.get("state", {}).get(FULL)
+        if most is not None:
+            hint = "start it where `ulimit -Hn` is higher, or close some"
+            return 503, f"the broker has {most} connections, which is all it can have", hint
         headers = Headers(scope=scope)
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > MOST_BODY:
@@ -98,6 +112,11 @@ class Access:
         scheme, _, word = given.partition(" ")
         found = secrets.compare_digest(word.strip().encode(), self._token.encode())
         return found and scheme.lower() == "bearer" and bool(self._token)
+
+
+def for_strangers(job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's document as anyone on the machine may see it: not what it is, nor where."""
+    return {**{key: value for key, value in job.items() if key not in PRIVATE}, "command": None}
 
 
 _NEEDS_TOKEN = (
@@ -146,14 +165,14 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-def read_or_make_token(folder: Path) -> str:
-    """The token, in a file that only its owner can read; made when there is none."""
-    file = folder / "token"
+def read_or_make_token(folder: Path, token: str = "") -> str:
+    """The token, in a file that only its owner can read; where there is none, `token` or a new one is put."""
+    file = folder / FILE
     with explained(file):
         with suppress(FileExistsError):
             made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(made, "w", encoding="ascii") as out:  # noqa: PTH123 - a number, not a path
-                out.write(secrets.token_urlsafe(32))
+                out.write(token or secrets.token_urlsafe(32))
         found = file.lstat()
         token = file.read_text(encoding="ascii", errors="replace").strip()
     if found.st_mode & 0o077 or found.st_uid != os.getuid() or len(token) < 32:

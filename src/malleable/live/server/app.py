@@ -6,19 +6,23 @@ itself is at fault (507: the disk).
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import FastAPI, Query, Request, WebSocket
+from fastapi import Depends, FastAPI, Query, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from malleable import __version__
+from malleable.catalog.spec import sentence_of
 from malleable.errors import MalleableError
 from malleable.live.operator_log import LOGGER, entry
 from malleable.live.orders import RefusedError
 from malleable.live.page import FILES
 from malleable.live.server import documents as D  # noqa: N812 - D.Submission reads like what it is
+from malleable.live.server.access import TRUSTED, for_strangers
 from malleable.live.server.service import MOST_LISTED, RemovedError, Service, Stream, UnknownJobError
 from malleable.live.server.streams import Changes, file_stream
 from malleable.live.state.schema import StoreError
@@ -53,6 +57,18 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _is_trusted(request: Request) -> bool:
+    return bool(request.scope.get("state", {}).get(TRUSTED))
+
+
+Trusted = Annotated[bool, Depends(_is_trusted)]
+"""Whether it is the user who asks."""
+
+
+def _jobs(documents: list[dict[str, Any]], trusted: bool) -> list[dict[str, Any]]:
+    return documents if trusted else [for_strangers(job) for job in documents]
+
+
 def make_app(service: Service, sessions: Sessions, changes: Changes) -> FastAPI:
     """The application: what can be asked, the sessions of jobs, and the page."""
     app = FastAPI(
@@ -62,6 +78,7 @@ def make_app(service: Service, sessions: Sessions, changes: Changes) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
+        default_response_class=Answer,
     )
     _handle_errors(app)
     _add_readings(app, service, changes)
@@ -84,20 +101,28 @@ def _sender(file: PageFile) -> Callable[[], Response]:
 def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
     @app.get("/v1/status", responses={200: {"model": D.StatusDocument}, **_problems(422)}, tags=["state"])
     def status(
+        trusted: Trusted,
         most: Annotated[int | None, Query(ge=0, description="Jobs to list, those with cores first.")] = None,
-    ) -> JSONResponse:
+    ) -> Answer:
         """What the broker does right now: cores, price, and the jobs that are there."""
-        return JSONResponse(service.status(most))
+        found = service.status(most)
+        return Answer({**found, "jobs": _jobs(found["jobs"], trusted)})
+
+    @app.get("/v1/alive", tags=["state"])
+    async def alive() -> D.Alive:
+        """That the broker answers, at once: nothing is looked up."""
+        return D.Alive(process=os.getpid())
 
     @app.get("/v1/history", responses=_problems(), tags=["state"])
-    def history() -> JSONResponse:
+    def history() -> Answer:
         """Widths over time, coarser the longer ago."""
-        return JSONResponse(service.history())
+        return Answer(service.history())
 
     @app.get(
         "/v1/events", response_class=EventStream, responses=_problems_of_stream(422, 429), tags=["state"]
     )
     async def events(
+        trusted: Trusted,
         most: Annotated[
             int, Query(ge=0, le=MOST_LISTED, description="Jobs to list, those with cores first.")
         ] = 100,
@@ -105,7 +130,7 @@ def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
         """Server-sent events named `status`, each a status document, at most five per second."""
         if changes.listeners >= MOST_LISTENERS:
             return _problem(429, f"{MOST_LISTENERS} listen already", "close a page")
-        return EventStream(changes.stream(most))
+        return EventStream(changes.stream(most, trusted=trusted))
 
 
 def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
@@ -119,26 +144,30 @@ def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
 
     @app.get("/v1/jobs", responses={200: {"model": D.Jobs}, **_problems(422)}, tags=["jobs"])
     def jobs(
+        trusted: Trusted,
         ended: Annotated[int, Query(ge=0, le=10_000, description="Ended programs.")] = 20,
-    ) -> JSONResponse:
+        present: Annotated[bool, Query(description="Also the jobs that are there.")] = True,
+    ) -> Answer:
         """The jobs that are there, and the last programs that have ended."""
-        return JSONResponse({"jobs": service.jobs(ended)})
+        found = service.jobs(ended) if present else service.ended_programs(ended)
+        return Answer({"jobs": _jobs(found, trusted)})
 
     @app.get(
         "/v1/jobs/{job}", responses={200: {"model": D.JobDocument}, **_problems(404, 422)}, tags=["jobs"]
     )
-    def job(job: str) -> JSONResponse:
+    def job(job: str, trusted: Trusted) -> Answer:
         """One job: a client that is there, or any program that was submitted."""
-        return JSONResponse(service.job(job))
+        found = service.job(job)
+        return Answer(found if trusted else for_strangers(found))
 
     @app.patch(
         "/v1/jobs/{job}",
         responses={200: {"model": D.JobDocument}, **_problems(400, 401, 403, 404, 409, 413, 422, 507)},
         tags=["jobs"],
     )
-    def change_job(job: str, change: D.JobChange) -> JSONResponse:
+    def change_job(job: str, change: D.JobChange) -> Answer:
         """Let a job matter more or less, or be of another class."""
-        return JSONResponse(service.change_job(job, change.weight, change.job_class))
+        return Answer(service.change_job(job, change.weight, change.job_class))
 
     @app.delete(
         "/v1/jobs/{job}", status_code=202, responses=_problems(401, 403, 404, 409, 422, 507), tags=["jobs"]
@@ -178,6 +207,14 @@ def _add_machine(app: FastAPI, service: Service) -> None:
         return D.Machine(**service.drain())
 
 
+class Answer(JSONResponse):
+    """JSON in ASCII: commands and folders may hold bytes that are not UTF-8."""
+
+    def render(self, content: Any) -> bytes:
+        """The bytes to send."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 class EventStream(StreamingResponse):
     """Server-sent events."""
 
@@ -200,26 +237,27 @@ def _problems_of_stream(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {code: {"description": PROBLEMS[code]["description"], "content": content} for code in codes}
 
 
-def _problem(status: int, error: str, hint: str = "") -> JSONResponse:
-    return JSONResponse({"error": error, "hint": hint}, status)
+def _problem(status: int, error: str, hint: str = "") -> Answer:
+    return Answer({"error": error, "hint": hint}, status)
 
 
 def _handle_errors(app: FastAPI) -> None:
     @app.exception_handler(MalleableError)
-    def ours(request: Request, error: MalleableError) -> JSONResponse:
+    def ours(request: Request, error: MalleableError) -> Answer:
         status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 422)
         if status >= 500:
             LOGGER.error(entry("refused", status=status, request=request.url.path, error=error.sentence))
         return _problem(status, error.sentence, error.hint)
 
     @app.exception_handler(RequestValidationError)
-    def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    def invalid(_request: Request, error: RequestValidationError) -> Answer:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"][1:])
-        return _problem(422, f"{place}: {first['msg']}" if place else first["msg"], "see /v1/openapi.json")
+        text = sentence_of(first)
+        return _problem(422, f"{place}: {text}" if place else f"the request {text}", "see /v1/openapi.json")
 
     @app.exception_handler(HTTPException)
-    def http(_request: Request, error: HTTPException) -> JSONResponse:
+    def http(_request: Request, error: HTTPException) -> Answer:
         response = _problem(error.status_code, str(error.detail), "see /v1/openapi.json")
         response.headers.update(error.headers or {})
         return response

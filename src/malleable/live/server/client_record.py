@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import MalleableError
-from malleable.live.events import Progressed
 from malleable.live.job_folder import ProcessName
+from malleable.live.turns import CLIENTS, living_clients
 from malleable.live.whole_files import read_document, write_document
 
 if TYPE_CHECKING:
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from malleable.live.broker import Broker
-    from malleable.live.events import Event
     from malleable.live.scheduler import Scheduler
 
 LOGGER = logging.getLogger(__name__)
-FILE = "clients.json"
 
 
 class ClientRecord:
     """The record of one broker, which calls `note` before it says anything to a job."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+        self._path = folder / CLIENTS
         self._lock = threading.Lock()
-        self._seats: dict[object, tuple[str, ProcessName | None]] = {}
-        """Sessions that have joined or are about to, with their processes."""
+        self._seats: dict[str, list[ProcessName | None]] = {}
+        """Sessions that have joined or are about to, by their jobs, with their processes."""
         found = read_document(self._path)
-        self._written: dict[str, Any] = found if isinstance(found, dict) else {}
-        self._before = self._written
+        self._before: dict[str, Any] = found if isinstance(found, dict) else {}
+        self._held: dict[str, Any] = {}
+        """Cores, CPUs and process of each session that has cores, and of clients that are still expected."""
+        self._written = not self._before
         self._broker: Broker | None = None
 
     def expect(self, broker: Broker) -> None:
@@ -50,10 +50,12 @@ class ClientRecord:
         A client whose process has ended uses no core, and is not expected.
         """
         with suppress(TypeError, ValueError, MalleableError):  # not written by us
-            for job, (cores, cpus, process) in self._before.items():
-                if process is None or ProcessName(*process).process() is not None:
-                    broker.expect(job, cores, cpus)
-        self._broker = broker
+            for job, cores, cpus in living_clients(self._before):
+                broker.expect(job, cores, cpus)
+        with self._lock:
+            self._broker = broker
+            expected = broker.look(lambda scheduler: set(scheduler.ledger.expected))
+        self.note(expected)
 
     def stop(self) -> None:
         """Leave the record as it is: the broker is about to end, and its clients are not."""
@@ -63,35 +65,49 @@ class ClientRecord:
     @contextmanager
     def seat(self, job: str, pid: int | None) -> Iterator[None]:
         """Count a client from before it joins until it has left, or was refused."""
-        name = object()
-        self._seats[name] = job, None if pid is None else ProcessName.of(pid)
+        process = None if pid is None else ProcessName.of(pid)
+        self._seats.setdefault(job, []).append(process)
         try:
             yield
         finally:
-            del self._seats[name]
+            self._seats[job].remove(process)
+            if not self._seats[job]:
+                del self._seats[job]
 
-    def note(self, event: Event) -> None:
-        """Write down who holds what, if that is something else than before."""
-        if isinstance(event, Progressed):
-            return
+    def note(self, jobs: set[str]) -> None:
+        """Write down what these jobs hold, if that is something else than before."""
         with self._lock:  # one state of the ledger after the other
             if self._broker is None:
                 return
-            found = self._broker.look(self._held)
-            if found != self._written:
-                try:
-                    write_document(self._path, found)
-                except OSError as error:
-                    LOGGER.warning("cannot note the cores of clients: %s", error)
-                    return
-                self._written = found
+            found = self._broker.look(lambda scheduler: {job: self._entry(scheduler, job) for job in jobs})
+            for job, entry in found.items():
+                if entry != self._held.get(job):
+                    self._written = False
+                    if entry is None:
+                        del self._held[job]
+                    else:
+                        self._held[job] = entry
+            if not self._written:
+                self._write()
 
-    def _held(self, scheduler: Scheduler) -> dict[str, Any]:
-        """Cores, CPUs and process of each session, and of clients that are still expected."""
+    def write_again(self) -> None:
+        """Write what was written last: the folder was removed."""
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            write_document(self._path, self._held)
+            self._written = True
+        except OSError as error:
+            LOGGER.warning("cannot note the cores of clients: %s", error)
+
+    def _entry(self, scheduler: Scheduler, job: str) -> list[Any] | None:
+        """What is to be known of a job, if it is that of a session, or of a client that is expected."""
         broker, ledger = self._broker, scheduler.ledger
-        found = {job: self._before[job] for job in ledger.expected if job in self._before}
-        for job, process in list(self._seats.values()):
-            account = ledger.accounts.get(job)
-            if broker is not None and account is not None and account.granted:
-                found.setdefault(job, [account.granted, list(broker.cpus_of(job)), process])
-        return found
+        if job in ledger.expected and job in self._before:
+            return list(self._before[job])
+        account = ledger.accounts.get(job)
+        if broker is None or account is None or not account.granted or job not in self._seats:
+            return None
+        return [account.granted, list(broker.cpus_of(job)), self._seats[job][0]]

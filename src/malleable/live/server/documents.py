@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Word = Annotated[str, Field(max_length=1 << 20)]
+from malleable.live.state.request import Word
+
+LongWord = Annotated[Word, Field(max_length=1 << 20)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Positive = Annotated[float, Field(gt=1e-100, lt=1e100)]
 NonNegative = Annotated[float, Field(ge=0, lt=1e100)]
@@ -25,13 +27,13 @@ class _Request(BaseModel):
 class Submission(_Request):
     """A program to be run. It gets the broker's variables, and those of `environment` on top."""
 
-    command: Annotated[list[Word], Field(min_length=1, max_length=10_000)] = Field(
+    command: Annotated[list[LongWord], Field(min_length=1, max_length=10_000)] = Field(
         description="The program and its arguments, as they are: no shell reads them."
     )
-    folder: Annotated[str, Field(pattern="^/", max_length=4096)] = Field(
+    folder: Annotated[Word, Field(max_length=4096)] = Field(
         description="The absolute path of the folder that it runs in."
     )
-    environment: dict[str, Word] = Field(default={}, description="Variables that are set for it.")
+    environment: dict[Word, LongWord] = Field(default={}, description="Variables that are set for it.")
     job_class: Name | None = Field(
         default=None, alias="class", description="Its class; `program`, or `build` for make, ninja and cargo."
     )
@@ -43,11 +45,20 @@ class Submission(_Request):
     max_cores: Annotated[int, Field(ge=1, le=10**7)] | None = Field(
         default=None, description="The most cores that it takes."
     )
-    on_resize: Annotated[str, Field(max_length=4096)] | None = Field(
+    on_resize: Annotated[Word, Field(max_length=4096)] | None = Field(
         default=None, description="A signal or a command that tells it of a new width."
     )
     form: Literal["program", "build"] | None = Field(
         default=None, description="Whether it takes tokens of a jobserver; told by its name otherwise."
+    )
+    stdin: Annotated[Word, Field(max_length=4096)] | None = Field(
+        default=None, description="The absolute path of the file that it reads as standard input."
+    )
+    stdin_file: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=3, max_length=3)] | None = (
+        Field(
+            default=None,
+            description="Device and inode that `stdin` must have, and the offset to read it from.",
+        )
     )
 
 
@@ -116,6 +127,7 @@ class StatusDocument(BaseModel):
     granted: int
     present: int = Field(description="Jobs that are there, whether listed or not.")
     waiting: int = Field(description="Jobs without a core.")
+    programs: int = Field(description="Programs among the jobs; once draining, those that were started.")
     cost: dict[str, float | None]
     ended: dict[str, int]
     classes: list[dict[str, Any]]
@@ -126,6 +138,12 @@ class Jobs(BaseModel):
     """The jobs that are there, and the last programs that have ended."""
 
     jobs: list[JobDocument]
+
+
+class Alive(BaseModel):
+    """The broker answers."""
+
+    process: int
 
 
 class Submitted(BaseModel):

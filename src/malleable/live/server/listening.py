@@ -1,9 +1,8 @@
-"""Where a broker listens: its locks, its sockets, and the server between them and the application."""
+"""Where a broker listens: its sockets, and the server between them and the application."""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import socket
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -11,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from malleable.errors import ExecutionError, OutputError
-from malleable.live.server.access import PEER, TRUSTED
+from malleable.errors import OutputError
+from malleable.live.open_files import most_connections
+from malleable.live.operator_log import LOGGER, entry
+from malleable.live.server.access import FULL, PEER, TRUSTED
 from malleable.live.server.paths import explained
 from malleable.live.unix_socket import LONGEST, is_own, peer_process
 
@@ -28,30 +30,14 @@ MOST_MESSAGE = 1 << 20
 """Bytes of a message in a session; one that names a million CPUs is longer than any."""
 BACKLOG = 4096
 """Connections that may wait: after a restart all clients come at once."""
+PING_SECONDS, SILENT_SECONDS = 20.0, 40.0
+"""Seconds between two pings of a job's client, and those that it has to answer.
+
+A client that was stopped loses its cores after a minute at most. One that holds Python's interpreter for
+long, say to pack large data, answers late.
+"""
 GOODBYE_SECONDS = 2
 """Seconds that connections have to end when the broker does."""
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder: one broker at a time. The system lets go of it however this process ends."""
-    with explained(folder / "broker.lock"):
-        file = os.open(folder / "broker.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            number = os.read(file, 20).decode("ascii", "replace").strip()
-            who = f"process {number}" if number else "another process"
-            raise ExecutionError(
-                f"a broker runs already: {who} holds {folder}", "see `malleable status`"
-            ) from None
-        with explained(folder / "broker.lock"):
-            os.truncate(file, 0)
-            os.write(file, f"{os.getpid()}\n".encode())
-        yield
-    finally:
-        os.close(file)
 
 
 @contextmanager
@@ -59,22 +45,22 @@ def unix_listener(path: Path) -> Iterator[socket.socket]:
     """A socket that only this user can open; one that was left behind is replaced."""
     if len(os.fsencode(path)) > LONGEST:
         raise OutputError(f"the path of the socket is too long: {path}", "set MALLEABLE_HOME to a short one")
-    with explained(path), suppress(FileNotFoundError):
-        path.unlink()
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        before = os.umask(0o177)
-        try:
-            with explained(path):
-                made.bind(str(path))
-        finally:
-            os.umask(before)
+        with explained(path):
+            path.unlink(missing_ok=True)
+            made.bind(str(path))
+            path.chmod(0o600)  # before it listens, no process can connect
+            own = path.stat().st_ino
         made.listen(BACKLOG)
-        yield made
+        try:
+            yield made
+        finally:
+            with suppress(OSError):
+                if path.stat().st_ino == own:  # else it is another broker's
+                    path.unlink()
     finally:
         made.close()
-        with suppress(OSError):
-            path.unlink()
 
 
 @contextmanager
@@ -98,12 +84,29 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        there = len(self.connections)
+        if there > most_connections():
+            self.app_state = {**self.app_state, FULL: most_connections()}
+            LOGGER.warning("there are more than %d connections", most_connections())
+            if there > most_connections() * 3 // 2:  # those that wait to be told take files as well
+                transport.abort()
+                return
         connection = transport.get_extra_info("socket")
         if connection.family == socket.AF_UNIX:
             if is_own(connection):
                 self.app_state = {**self.app_state, TRUSTED: True, PEER: peer_process(connection)}
             else:
                 transport.abort()
+
+
+class _Session(WebSocketsSansIOProtocol):
+    """A job's connection, which ends when its client is silent, as if that had died."""
+
+    def keepalive_timeout(self) -> None:
+        process = self.app_state.get(PEER)
+        LOGGER.warning(entry("silent", process=process, seconds=PING_SECONDS + SILENT_SECONDS))
+        super().keepalive_timeout()
+        self.transport.abort()  # what is still to be sent must not keep it
 
 
 class Server(uvicorn.Server):
@@ -114,9 +117,10 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=_Connection,
-                ws="websockets-sansio",
+                ws=_Session,
                 ws_max_size=MOST_MESSAGE,
-                ws_ping_interval=None,
+                ws_ping_interval=PING_SECONDS,
+                ws_ping_timeout=SILENT_SECONDS,
                 ws_per_message_deflate=False,
                 lifespan="off",
                 log_config=None,
@@ -133,6 +137,14 @@ class Server(uvicorn.Server):
     def stop(self) -> None:
         """Answer no request from now on."""
         self._stopping.set()
+
+    async def listen(self, made: socket.socket) -> None:
+        """Answer at one more socket."""
+
+        def connection() -> _Connection:
+            return _Connection(self.config, self.server_state, self.lifespan.state)
+
+        self.servers.append(await asyncio.get_running_loop().create_server(connection, sock=made))
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         """Leave signals to whoever runs this server."""

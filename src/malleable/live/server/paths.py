@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +28,8 @@ def runtime_folder() -> Path:
         return Path(home).absolute()
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(runtime).absolute() / "malleable"
+    import tempfile  # noqa: PLC0415 - a tenth of what an Executor loads
+
     return Path(tempfile.gettempdir()) / f"malleable-{os.getuid()}"
 
 

@@ -8,26 +8,34 @@ import signal
 import threading
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.catalog.spec import whole_number
-from malleable.errors import ParameterError
+from malleable.errors import MalleableError, ParameterError
 from malleable.live.broker import Broker
+from malleable.live.broker_lock import alone
 from malleable.live.cpus import CpuSets
+from malleable.live.events import CoresChanged
+from malleable.live.fair_share import Guarantee
+from malleable.live.learned_memory import LearnedMemory
+from malleable.live.open_files import raise_limit
 from malleable.live.operator_log import LOGGER, entry, log_event, logging_to
 from malleable.live.program_jobs import ProgramJobs
 from malleable.live.retention import KEEP, Keep
 from malleable.live.scheduler import Scheduler
-from malleable.live.server.access import Access, read_or_make_token
+from malleable.live.server.access import Access
 from malleable.live.server.app import make_app
 from malleable.live.server.client_record import ClientRecord
-from malleable.live.server.listening import Server, alone, loopback_listener, unix_listener
-from malleable.live.server.paths import SOCKET, private, runtime_folder, state_folder
+from malleable.live.server.home import Home
+from malleable.live.server.listening import Server, loopback_listener
+from malleable.live.server.paths import private, runtime_folder, state_folder
 from malleable.live.server.service import Service
 from malleable.live.server.session import Sessions
 from malleable.live.server.streams import Changes
 from malleable.live.state import Store
+from malleable.live.turns import note_machine
 from malleable.model import read_workload
 
 if TYPE_CHECKING:
@@ -38,6 +46,8 @@ if TYPE_CHECKING:
 
 MANY_JOBS = 64
 """Jobs beyond which decisions are worth machine code."""
+LOOK_SECONDS = 2.0
+"""Seconds between two looks whether the files are there by which the broker is found."""
 PAUSED_PER_CORE = 4
 """Started jobs without cores, per core, beyond which no other job is started."""
 
@@ -47,7 +57,7 @@ class Settings:
     """What a broker divides, and how; see `malleable serve --help`."""
 
     cores: int | None = None
-    policy: str = "wham"
+    policy: str = "clearing"
     workload: str | None = None
     memory: float | None = None
     port: int | None = None
@@ -56,8 +66,14 @@ class Settings:
     """Started jobs without cores beyond which no other is started; by default four per core."""
     grace: float = 2.0
     """Seconds in which the cores of clients of an earlier broker are kept for them."""
+    guarantee: float = 2.0
+    """κ: every job does at least 1/κ of the work that it would do with its weighted equal share."""
+    longest_pause: float = 60.0
+    """Seconds after which a job that has no cores gets some for a moment."""
     keep: Keep = KEEP
     """How long what ended programs have left is kept."""
+    most_output: float = 2.0**30
+    """Bytes of each stream of a program that are kept, the beginning and the end; infinite for all."""
     log_file: str | None = None
     """Where the log goes; standard error without one."""
     log_level: str = "info"
@@ -82,13 +98,13 @@ class Place:
 
 def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
     """Run a broker; returns when it was told to stop. `on_ready` is called when it listens."""
-    home, state = private(runtime_folder()), private(state_folder())
+    raise_limit()
+    state = private(state_folder())
     with ExitStack() as stack:
         stack.enter_context(logging_to(settings.log_file, settings.log_level))
-        stack.enter_context(alone(home))
-        if state != home:
+        if state != runtime_folder():
             stack.enter_context(alone(state))
-        token = read_or_make_token(home)
+        home = stack.enter_context(Home(runtime_folder()))
         store = stack.enter_context(closing(Store(state)))
         listeners: list[socket.socket] = []
         port = None
@@ -97,22 +113,40 @@ def serve(settings: Settings, on_ready: Callable[[Place], None]) -> None:
             port = int(listeners[0].getsockname()[1])
         news = _News()
         scheduler, cpus = _scheduler(settings)
-        record = ClientRecord(home)
-        made = Broker(scheduler, cpus, before_orders=record.note, on_change=news)
+        record, memory = ClientRecord(home.path), LearnedMemory(state)
+        memory.recall(scheduler)
+        free = [] if cpus is None else sorted(cpus.free)
+        note_machine(state, scheduler.ledger.cores, free)
+        changed = partial(_changed, news, memory, state, free)
+        made = Broker(scheduler, cpus, before_orders=record.note, on_change=changed)
         broker = stack.enter_context(closing(made))
+        memory.keep(broker)
+        stack.callback(memory.write)
         record.expect(broker)
-        programs = ProgramJobs(broker, store, state, home / SOCKET, keep=settings.keep)
+        most = None if math.isinf(settings.most_output) else int(settings.most_output)
+        programs = ProgramJobs(broker, store, state, home.address, keep=settings.keep, most_output=most)
         stack.callback(programs.close)
         programs.recover()
-        listeners.append(stack.enter_context(unix_listener(home / SOCKET)))
-        place = Place(home / SOCKET, scheduler.ledger.cores, settings.policy, port, home / "token")
+        listeners.append(home.listen())
+        place = Place(home.address, scheduler.ledger.cores, settings.policy, port, home.token_file)
         service = Service(broker, store, programs)
         sessions = Sessions(broker, programs, record, settings.grace)
         LOGGER.info(
             entry("serving", cores=place.cores, policy=place.policy, port=port, present=programs.present)
         )
-        asyncio.run(_answer(service, sessions, news, token, listeners, lambda: on_ready(place)))
+        restore = partial(_restore, home, record)
+        asyncio.run(_answer(service, sessions, news, home.token, listeners, lambda: on_ready(place), restore))
         LOGGER.info(entry("stopped", present=programs.present))
+
+
+def _changed(
+    news: Callable[[Event], None], memory: LearnedMemory, state: Path, cpus: list[int], event: Event
+) -> None:
+    """Tell of an event; what the broker divides is written down, as that outlives it."""
+    if isinstance(event, CoresChanged):
+        note_machine(state, event.cores, cpus)
+    memory.note(event)
+    news(event)
 
 
 def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
@@ -123,7 +157,11 @@ def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
     memory = _machine_memory() if settings.memory is None else settings.memory
     paused = settings.paused_at_most
     most_paused = PAUSED_PER_CORE * cores if paused is None else whole_number("paused-at-most", paused, 0)
-    return Scheduler(workload, cores, settings.policy, memory=memory, most_paused=most_paused), cpus
+    guarantee = Guarantee(settings.guarantee, longest_pause=settings.longest_pause)
+    scheduler = Scheduler(
+        workload, cores, settings.policy, memory=memory, most_paused=most_paused, guarantee=guarantee
+    )
+    return scheduler, cpus
 
 
 def _machine_memory() -> float:
@@ -165,6 +203,7 @@ async def _answer(
     token: str,
     listeners: list[socket.socket],
     on_ready: Callable[[], Any],
+    restore: Callable[[], socket.socket | None],
 ) -> None:
     """Answer requests until a signal says that it is enough."""
     changes = Changes(service.record)
@@ -182,7 +221,32 @@ async def _answer(
         if signal.getsignal(signum) is not signal.SIG_IGN:  # as nohup has it
             loop.add_signal_handler(signum, stop)
     watching = asyncio.create_task(changes.watch())
+    staying = asyncio.create_task(_stay_found(restore, server))
+    staying.add_done_callback(lambda _: stop())
     await server.serve(listeners)
-    watching.cancel()
-    with suppress(asyncio.CancelledError):
-        await watching
+    for task in (watching, staying):
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _stay_found(restore: Callable[[], socket.socket | None], server: Server) -> None:
+    """See to it that the broker can be found, until cancelled; where that cannot be, raise an error."""
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        try:
+            made = await asyncio.to_thread(restore)
+        except MalleableError as error:
+            LOGGER.error(entry("ending", reason=error.sentence))
+            raise
+        if made is not None:
+            await server.listen(made)
+
+
+def _restore(home: Home, record: ClientRecord) -> socket.socket | None:
+    """Make the files anew by which the broker is found, if they were removed; a new socket to listen at."""
+    made = home.restore()
+    if made is not None:
+        record.write_again()
+        LOGGER.warning(entry("listening-anew", socket=home.address))
+    return made

@@ -12,7 +12,7 @@ from malleable.live.history import History
 from malleable.live.operator_log import LOGGER, entry
 from malleable.live.state import ProgramRequest
 from malleable.live.state.store import PRESENT
-from malleable.live.status import status
+from malleable.live.status import job_status, status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,12 +50,14 @@ class Service:
     def status(self, most: int | None = None) -> dict[str, Any]:
         """The status document of this moment, with at most so many jobs, those that have cores first."""
         document = status(self.broker, draining=self._draining, most=most)
-        known = {
-            job["id"]: self._known.get(job["id"]) or self._program(job["id"]) for job in document["jobs"]
-        }
+        known = {job["id"]: self._kind_of(job["id"]) for job in document["jobs"]}
         for job in document["jobs"]:
             job.update(known[job["id"]])
-        self._known = known if len(self._known) > 2 * document["present"] + 1000 else self._known | known
+        document["programs"] = self.programs.present
+        if len(self._known) > 2 * document["present"] + 1000:
+            self._known = known
+        else:
+            self._known.update(known)
         return document
 
     def record(self) -> dict[str, Any]:
@@ -79,22 +81,23 @@ class Service:
         """The jobs that are there, and the last so many programs that have ended."""
         live = {job["id"]: job for job in self.status()["jobs"]}
         stored = {job.job: job for job in self._store.jobs(PRESENT)}
-        if ended:
-            past = [s for s in self._store.jobs(most=ended + len(stored)) if s.state not in PRESENT]
-            stored = {job.job: job for job in past[-ended:]} | stored
+        stored = {job.job: job for job in self._store.last_ended(ended)} | stored
         in_order = sorted(stored.items(), key=lambda item: int(item[0]))
         programs = [_document(job, live.pop(name, None)) for name, job in in_order]
         return [*programs, *live.values()]
 
+    def ended_programs(self, most: int) -> list[dict[str, Any]]:
+        """The last programs that have ended."""
+        return [_document(job, None) for job in self._store.last_ended(most)]
+
     def job(self, name: str) -> dict[str, Any]:
         """One job, present or a program that was ever submitted."""
-        live: dict[str, Any] | None = next((job for job in self.status()["jobs"] if job["id"] == name), None)
-        stored = self._stored(name)
+        live, stored = job_status(self.broker, name), self._stored(name)
         if stored is not None:
             return {**_document(stored, live), "cpu_seconds": self.programs.cpu_seconds(name)}
         if live is None:
             raise UnknownJobError(f"there is no job {name!r:.60}", "`malleable status` names those there are")
-        return live
+        return {**live, **self._kind_of(name)}
 
     def change_job(self, name: str, weight: float | None, job_class: str | None) -> dict[str, Any]:
         """Let a job matter more or less, or be of another class; what is kept of it says so, too."""
@@ -165,12 +168,13 @@ class Service:
         found = self._store.get(name)
         return found if found is not None and found.job == name else None
 
-    def _program(self, job: str) -> dict[str, Any]:
+    def _kind_of(self, job: str) -> dict[str, Any]:
         """What only the store knows of a job that is there; each is asked for once."""
-        stored = self._stored(job)
-        if stored is None:
-            return {"kind": "client"}
-        return _kind_and_command(stored.request)
+        found = self._known.get(job)
+        if found is None:
+            stored = self._stored(job)
+            found = {"kind": "client"} if stored is None else _kind_and_command(stored.request)
+        return found
 
 
 def _kind_and_command(request: ProgramRequest) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import MalleableError
+from malleable.live.programs.output_limit import read_block
+from malleable.live.server.access import for_strangers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,8 +39,8 @@ class Changes:
         self._record = record
         self._loop: asyncio.AbstractEventLoop | None = None
         self._changed, self._closing = asyncio.Event(), asyncio.Event()
-        self._listeners: dict[asyncio.Queue[str], int] = {}
-        """Who listens, and how many jobs each wants to hear of."""
+        self._listeners: dict[asyncio.Queue[str], tuple[int, bool]] = {}
+        """Who listens: how many jobs each wants to hear of, and whether it is told what they are."""
 
     @property
     def listeners(self) -> int:
@@ -80,17 +82,17 @@ class Changes:
                 if self._listeners:
                     wanted = set(self._listeners.values())
                     texts = await asyncio.to_thread(_texts, document, wanted)
-                    for listener, most in self._listeners.items():
-                        if most in texts:  # else it has come meanwhile, and hears the next one
-                            _put_last(listener, texts[most])
+                    for listener, kind in self._listeners.items():
+                        if kind in texts:  # else it has come meanwhile, and hears the next one
+                            _put_last(listener, texts[kind])
             jobs = len(document["jobs"])
             taken = time.perf_counter() - start
             await asyncio.sleep(max(SHORTEST_SECONDS if self._listeners else IDLE_SECONDS, taken / SHARE))
 
-    async def stream(self, most: int) -> AsyncIterator[str]:
-        """Server-sent events with so many jobs at most, the present state first."""
+    async def stream(self, most: int, *, trusted: bool) -> AsyncIterator[str]:
+        """Server-sent events with so many jobs at most, the present state first; `trusted` sees commands."""
         listener: asyncio.Queue[str] = asyncio.Queue(1)
-        self._listeners[listener] = most
+        self._listeners[listener] = most, trusted
         self._changed.set()
         try:
             while not self.closing:
@@ -110,18 +112,18 @@ class Changes:
             closing.cancel()
 
 
-def _texts(document: dict[str, Any], wanted: set[int]) -> dict[int, str]:
-    """A document with each number of jobs that a reader wants to hear of."""
-    return {most: _text(document, most) for most in wanted}
+def _texts(document: dict[str, Any], wanted: set[tuple[int, bool]]) -> dict[tuple[int, bool], str]:
+    """A document for each kind of reader."""
+    return {(most, trusted): _text(document, most, trusted=trusted) for most, trusted in wanted}
 
 
-def _text(document: dict[str, Any], most: int) -> str:
+def _text(document: dict[str, Any], most: int, *, trusted: bool) -> str:
     """A document with so many of its jobs, those with cores first."""
     jobs = document["jobs"]
     if len(jobs) > most:
         in_order = sorted(range(len(jobs)), key=lambda j: (jobs[j]["granted"] == 0, j))
-        document = {**document, "jobs": [jobs[j] for j in sorted(in_order[:most])]}
-    return json.dumps(document)
+        jobs = [jobs[j] for j in sorted(in_order[:most])]
+    return json.dumps({**document, "jobs": jobs if trusted else [for_strangers(job) for job in jobs]})
 
 
 def _put_last(queue: asyncio.Queue[str], text: str) -> None:
@@ -139,18 +141,11 @@ async def file_stream(
         # Asked before reading: what was printed before the end is read after it.
         more = going_on is not None and await asyncio.to_thread(going_on)
         path = await asyncio.to_thread(find)
-        while path is not None and (block := await asyncio.to_thread(_read, path, offset)):
-            offset += len(block)
+        while path is not None:
+            block, offset = await asyncio.to_thread(read_block, path, offset, BLOCK)
+            if not block:
+                break
             yield block
         if not more:
             return
         await asyncio.sleep(LOOK_SECONDS)
-
-
-def _read(path: Path, offset: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(BLOCK)
-    except OSError:  # it was removed meanwhile
-        return b""

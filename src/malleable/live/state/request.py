@@ -8,6 +8,8 @@ from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from malleable.catalog.spec import Spec, frozen
 from malleable.errors import ParameterError
@@ -20,7 +22,17 @@ LONGEST_WORD = (1 << 17) - 1
 """Bytes of one word or variable that the system lets a program be started with."""
 BUILDS = frozenset(("make", "gmake", "ninja", "ninja-build", "samu", "cargo"))
 """Programs that take tokens of a jobserver."""
-Text = Annotated[str, MaxLen(4096)]
+
+
+def _check_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "Input should be a valid string")
+    return value
+
+
+Word = Annotated[str, PlainValidator(_check_text), WithJsonSchema({"type": "string"})]
+"""Text as the system has it: bytes that are not UTF-8 stand in it as Python has them, as lone surrogates."""
+Text = Annotated[Word, MaxLen(4096)]
 
 
 @dataclass(frozen=True)
@@ -29,14 +41,15 @@ class ProgramRequest(Spec):
 
     The variables are added to those of the broker. A `build` gets a jobserver whose tokens follow its cores;
     whether a command is one is told by its name where it is not said. Its class is `program` or `build` then.
+    It reads `stdin`, which must be the file with that device and inode at its start, from that offset on.
     """
 
     kind: ClassVar[str] = "a program"
     alternatives: ClassVar[Any] = {"kind": ("form", lambda given: given["kind"])}
 
-    command: Annotated[tuple[str, ...], MinLen(1), MaxLen(10_000)]
+    command: Annotated[tuple[Word, ...], MinLen(1), MaxLen(10_000)]
     folder: Text
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[Word, Word] = field(default_factory=dict)
     job_class: Name | None = None
     weight: Positive | None = None
     size: Positive | None = None
@@ -46,17 +59,20 @@ class ProgramRequest(Spec):
     max_cores: Annotated[int, Ge(1), Le(MOST_CORES)] | None = None
     on_resize: Text | None = None
     form: Literal["program", "build"] | None = None
+    stdin: Text | None = None
+    stdin_file: tuple[Annotated[int, Ge(0)], Annotated[int, Ge(0)], Annotated[int, Ge(0)]] | None = None
 
     def check(self) -> None:
         if not self.command[0]:
             raise ParameterError("the command has no name", "write it behind --: -- python work.py")
-        if not PurePath(self.folder).is_absolute():
-            raise ParameterError(f"not an absolute path: {self.folder!r:.60}", "start it with /", ("folder",))
+        for place, path in (("folder", self.folder), ("stdin", self.stdin or "/")):
+            if not PurePath(path).is_absolute():
+                raise ParameterError(f"not an absolute path: {path!r:.60}", "start it with /", (place,))
         for name in self.environment:
             if not name or "=" in name:
                 raise ParameterError(f"not the name of a variable: {name!r:.60}", "", ("environment",))
         words = [*self.command, self.folder, *(f"{k}={v}" for k, v in self.environment.items())]
-        _check_words([*words, self.on_resize or ""])
+        _check_words([*words, self.on_resize or "", self.stdin or ""])
         if self.on_resize is not None:
             ResizeNotice.parse(self.on_resize)
         if self.form is None:

@@ -37,6 +37,17 @@ CREATE TABLE jobs (
 ) STRICT;
 CREATE INDEX jobs_by_state ON jobs (state);
 """
+ADDED_COLUMNS = ("accepted REAL", "noted REAL", "cpu_seconds REAL")
+"""Columns that were added without a new version: whoever does not know them need not."""
+ADDED_TABLES = """
+CREATE TABLE IF NOT EXISTS time_passed (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    boot TEXT NOT NULL,
+    uptime REAL NOT NULL,
+    wall REAL NOT NULL,
+    seconds REAL NOT NULL
+) STRICT;
+"""
 
 
 class StoreError(MalleableError, OSError):
@@ -79,6 +90,15 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     else:
         connection.execute("BEGIN IMMEDIATE")  # it must be possible to write, and better to know it now
         connection.execute("ROLLBACK")
+
+
+def add_what_is_new(connection: sqlite3.Connection, path: Path) -> None:
+    """Add what an earlier malleable did not have."""
+    with explained(path):
+        there = {row[1] for row in connection.execute("PRAGMA table_info(jobs)")}
+        new = [column for column in ADDED_COLUMNS if column.split()[0] not in there]
+        added = "".join(f"ALTER TABLE jobs ADD COLUMN {column};" for column in new)
+        connection.executescript(f"BEGIN IMMEDIATE; {added} {ADDED_TABLES} COMMIT")
 
 
 def check_integrity(connection: sqlite3.Connection, path: Path) -> None:

@@ -1,7 +1,7 @@
 """The one thread that writes to the database: what comes together is written together.
 
-Changes that must not be lost are waited for: those that wait at the same time share a transaction, and so a
-sync of the disk. Others are kept for a while, the last one of each key, and written without a sync.
+Changes that come at the same time share a transaction, and one sync of the disk if any of them asks for it.
+Reports are kept for a while, the last one of each key, and written without a sync.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class _Change(NamedTuple):
 
     statement: str
     values: tuple[Any, ...]
+    synced: bool
     outcome: Future[int]
 
 
@@ -46,14 +47,19 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="malleable-store", daemon=True)
         self._thread.start()
 
-    def write(self, statement: str, values: tuple[Any, ...]) -> int:
-        """Carry a statement out; it is on the disk when this returns the row that it added."""
-        change = _Change(statement, values, Future())
+    def write(self, statement: str, values: tuple[Any, ...], *, synced: bool = True) -> Future[int]:
+        """Carry a statement out; the future has the row that it added, when it is on the disk.
+
+        If it is not `synced`, it is only known to other readers then, and may be lost in a power cut.
+        """
+        change = _Change(statement, values, synced, Future())
         with self._lock:
             if self._closed:
-                raise StoreError(f"{self._path} is closed", "the broker is about to end")
-            self._changes.put(change)
-        return change.outcome.result()
+                error = StoreError(f"{self._path} is closed", "the broker is about to end")
+                change.outcome.set_exception(error)
+            else:
+                self._changes.put(change)
+        return change.outcome
 
     def write_later(self, key: Any, statement: str, values: tuple[Any, ...]) -> None:
         """Carry a statement out with others in a while, unless one of the same key comes until then."""
@@ -103,10 +109,11 @@ class Writer:
         return found, self._closed
 
     def _commit(self, changes: list[_Change]) -> None:
-        """All changes in one transaction, synced; no caller is told before that."""
+        """All changes in one transaction; no caller is told before that."""
+        synced = any(change.synced for change in changes)
         try:
             with explained(self._path):
-                rows = self._transact([(change.statement, change.values) for change in changes])
+                rows = self._transact([(change.statement, change.values) for change in changes], synced)
         except Exception as error:  # noqa: BLE001 - those who wait have to be told, whatever it is
             for change in changes:
                 change.outcome.set_exception(error)
@@ -120,14 +127,11 @@ class Writer:
             kept, self._kept = self._kept, {}
             self._due.clear()
         with suppress(StoreError), explained(self._path):
-            self.connection.execute("PRAGMA synchronous=NORMAL")
-            try:
-                self._transact(list(kept.values()))
-            finally:
-                self.connection.execute("PRAGMA synchronous=FULL")
+            self._transact(list(kept.values()), synced=False)
 
-    def _transact(self, statements: list[tuple[str, tuple[Any, ...]]]) -> list[int]:
+    def _transact(self, statements: list[tuple[str, tuple[Any, ...]]], synced: bool) -> list[int]:
         connection = self.connection
+        connection.execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
         try:
             rows = [_row(connection.execute(*each)) for each in statements]
