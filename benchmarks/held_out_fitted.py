@@ -24,8 +24,8 @@ from malleable.engine.kernels.class_kernel import AREA
 from malleable.engine.machines import machine
 from malleable.engine.rule_interface import JobProgram
 from malleable.model import Workload
-from malleable.paper.experiments.shared.random_classes import balanced_hyperexponential, random_speedup
-from malleable.policies.rules.fitted_rule import fitted_rule
+from malleable.paper.experiments.shared.workloads import balanced_hyperexponential, between, random_speedup
+from malleable.policies.fitted.size_value import fitted_rule
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import WhamFitted
 from malleable.sources import stream
@@ -33,10 +33,9 @@ from malleable.sources import stream
 FRESH = 7_000_000
 """The first seed; none of those that follow was used in design."""
 SPEEDUPS = {
-    "exponent": (0.2, 0.9),
-    "sequential": (0.02, 0.5),
-    "contention": (0.01, 0.3),
-    "coherency": (0.0, 0.01),
+    "power": {"exponent": (0.2, 0.9)},
+    "amdahl": {"sequential": (0.02, 0.5)},
+    "usl": {"contention": (0.01, 0.3), "coherency": (0.0, 0.01)},
 }
 BATCHES = 32
 TOLERATED = 0.0005
@@ -60,11 +59,6 @@ class Row(NamedTuple):
     """Of the processor, for the fit with its trial."""
 
 
-def between(rng: np.random.Generator, low: float, high: float) -> float:
-    """Evenly spread on a logarithmic scale."""
-    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
-
-
 def sizes(rng: np.random.Generator) -> dict[str, Any]:
     """A law of sizes."""
     mean, kind = between(rng, 0.2, 5.0), str(rng.choice(["exponential", "hyperexponential", "lognormal"]))
@@ -81,7 +75,7 @@ def setting(seed: int) -> tuple[Workload, int, float]:
             "name": f"c{i}",
             "arrivals": {"kind": "poisson", "rate": float(rng.uniform(0.2, 2.0))},
             "size": sizes(rng),
-            "speedup": random_speedup(rng, **SPEEDUPS),
+            "speedup": random_speedup(rng, SPEEDUPS),
             "holding_cost": between(rng, 0.3, 3.0),
         }
         for i in range(int(rng.integers(2, 7)))

@@ -23,13 +23,13 @@ from malleable import compare
 from malleable.paper.experiments.e15_few_cores.held_out import LAWS, setting
 from malleable.paper.simulation_cells import described
 from malleable.policies.base.paired_trial import BLIND_BATCHES, WARM_UP, blind_trial
-from malleable.policies.improvement.plan import plan
-from malleable.policies.improvement.programs import job_program
+from malleable.policies.improved.job_rules import job_program
+from malleable.policies.improved.plan import plan
 from malleable.policies.wham import Wham
 
 if TYPE_CHECKING:
     from malleable.model import Workload
-    from malleable.policies.rules.value_table import Value
+    from malleable.policies.improved.count_value import Value
 
 HELD_OUT = 70_000
 TOLERATED = 0.0005

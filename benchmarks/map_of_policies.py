@@ -30,8 +30,9 @@ from malleable.engine.gpu.cohort import Options
 from malleable.engine.gpu.run import GpuRun
 from malleable.paper.contracts import FULL
 from malleable.paper.experiments import e14_map_of_policies as experiment
-from malleable.paper.experiments.e14_map_of_policies.cells import POLICIES, simulated
+from malleable.paper.experiments.e14_map_of_policies.cells import simulated
 from malleable.paper.experiments.e14_map_of_policies.workloads import random_workload
+from malleable.paper.simulation_cells import PAPERS
 from malleable.simulation import program
 
 WORKERS = int(os.environ.get("MAP_WORKERS", "16"))
@@ -64,7 +65,7 @@ def check() -> None:
         gpu_sweep.Asked(w, float(n), program(Policy.of(p), w, n), 5 + k, 64, 64 * 2000)
         for k, (m, n) in enumerate(((2, 4), (3, 16), (4, 8), (3, 64)))
         for w in [random_workload(m, n, k)]
-        for p in POLICIES
+        for p in PAPERS
     ]
     found = {}
     started = time.perf_counter()
@@ -96,7 +97,7 @@ def check() -> None:
     for m, n, count in ((3, 16, 64), (4, 32, 32), (2, 128, 64)):
         TIMES.clear()
         started = time.perf_counter()
-        rows = simulated(m, n, count, list(POLICIES), 1 << 21)
+        rows = simulated(m, n, count, list(PAPERS), 1 << 21)
         seconds = time.perf_counter() - started
         packs = sum(row["s"] for row in TIMES)
         events = 2 * sum(row["jobs"] for row in TIMES)
@@ -114,7 +115,7 @@ def check() -> None:
         )
         TIMES.clear()
         started = time.perf_counter()
-        simulated(m, n, count, list(POLICIES), 1 << 21)
+        simulated(m, n, count, list(PAPERS), 1 << 21)
         again = time.perf_counter() - started
         packs = sum(row["s"] for row in TIMES)
         print(f"again: {again:.1f} s, packs {packs:.1f} s, {events / packs / 1e9:.2f} G events/s", flush=True)

@@ -12,6 +12,7 @@ HIDDEN = {
     "__init__.py",  # public names on first use, checked in tests/test_public_names.py
     "catalog/finding.py",  # kinds, found by listing a folder
     "catalog/user_files.py",  # files of users
+    "cli/_verbs.py",  # the verb that is asked for, and no other
     "paper/reproduce.py",  # experiments, found by listing a folder
 }
 

@@ -183,10 +183,10 @@ def test_several_classes(tmp_path, monkeypatch):
         ("onefile.py:shar", r"onefile\.py defines no 'shar'.*did you mean 'share'"),
         ("onefile.py:np", r"not a policy"),
         ("onefile.py:zzz", r"onefile\.py defines no 'zzz'.*known: Number, share"),
-        ("onefile.py", r"onefile\.py defines no class.*onefile\.py:Number"),
-        ("onefile.py:", r"onefile\.py defines no class.*onefile\.py:Number"),
+        ("onefile.py", r"onefile\.py defines no policy.*onefile\.py:share"),
+        ("onefile.py:", r"onefile\.py defines no policy.*onefile\.py:share"),
         ("empty.py:f", r"empty\.py defines no 'f'.*define it there"),
-        ("empty.py", r"empty\.py defines no class"),
+        ("empty.py", r"empty\.py defines no policy"),
     ],
 )
 def test_mistakes(tmp_path, monkeypatch, reference, words):
@@ -226,6 +226,99 @@ def test_a_module_of_its_own(tmp_path):
     """What a file imports is not taken for its own."""
     module = load_module(str(write(tmp_path, mine=policy("", "1.0")) / "mine.py"))
     assert defined(module) == ["Mine"]
+
+
+FORGETFUL = """
+from dataclasses import dataclass
+import numpy as np
+from malleable.policies.base import SHARE, Allocation, ClassProgram, JobRule, Policy
+
+LIMIT = 3
+
+def rule(jobs, cores, table, out):
+    for j in range(len(out)):
+        out[j] = max(1.0, cores / len(out) / LIMIT)
+
+def helper(x):
+    return x
+
+"""
+DATACLASS = "@dataclass(frozen=True)\n"
+NO_ALLOCATE = DATACLASS + "class SqrtShare(Policy):\n    def program(self, workload, cores): ...\n"
+NO_RULE = DATACLASS + "class Favour(JobRule):\n    power: float = 0.5\n"
+NO_DATACLASS = "class Plain(JobRule):\n    part: float = 1.0\n    rule = staticmethod(rule)\n"
+NO_POLICY = "class Stranger:\n    def allocate(self, jobs, cores, *, integer=False): ...\n"
+WHOLE = DATACLASS + "class Whole(JobRule):\n    rule = staticmethod(rule)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "problem", "hint"),
+    [
+        (
+            NO_ALLOCATE,
+            "",
+            "class SqrtShare is incomplete: add an `allocate` method",
+            "def allocate(self, jobs, cores, *, integer=False) -> Allocation",
+        ),
+        (
+            NO_ALLOCATE,
+            ":SqrtShare",
+            "class SqrtShare is incomplete: add an `allocate` method",
+            "def allocate",
+        ),
+        (NO_ALLOCATE, ":SHARE", "SHARE is 0, not a policy", "class SqrtShare is incomplete: add an"),
+        (NO_RULE, "", "class Favour is incomplete: add a `rule`", "rule = staticmethod(function)"),
+        (NO_RULE + NO_ALLOCATE, "", "class Favour is incomplete: add a `rule`", "staticmethod"),
+        (NO_DATACLASS, "", "class Plain is no dataclass", "write @dataclass(frozen=True) above it"),
+        (NO_DATACLASS, ":Plain", "class Plain is no dataclass", "write @dataclass(frozen=True) above it"),
+        (NO_POLICY, ":Stranger", "Stranger is a class, but not a policy", "Stranger inherit from Policy"),
+        (
+            WHOLE + WHOLE.replace("Whole", "Too"),
+            "",
+            "defines 2 classes: Whole, Too",
+            "say which one: FILE:Whole",
+        ),
+        (WHOLE, ":LIMIT", "LIMIT is 3, not a policy", "name it: FILE:Whole"),
+        (WHOLE, ":np", "np is a module, not a policy", "name it: FILE:Whole"),
+        ("", "", "defines no policy", "name it: FILE:rule"),
+        ("", ":LIMIT", "LIMIT is 3, not a policy", "name it: FILE:rule"),
+        ("", ":helper", "helper cannot be called as a policy", "write f(jobs, cores, table, out)"),
+    ],
+)
+def test_what_a_file_lacks(tmp_path, text, name, problem, hint):
+    """The error says what to add, and its hint names nothing that would be refused in turn."""
+    file = write(tmp_path, mine=FORGETFUL + text) / "mine.py"
+    with pytest.raises(MalleableError) as caught:
+        Policy.of(f"{file}{name}")
+    assert problem in caught.value.problem
+    assert hint.replace("FILE", str(file)) in caught.value.hint
+    for offered in re.findall(r"\S+\.py:\w+", caught.value.hint):
+        assert isinstance(Policy.of(offered), Policy)
+
+
+@pytest.mark.parametrize("text", [WHOLE, WHOLE + NO_ALLOCATE, WHOLE + NO_POLICY])
+def test_a_file_with_one_class_that_is_whole(tmp_path, text):
+    """It needs no name, whatever else is in the file that cannot be meant."""
+    assert type(Policy.of(str(write(tmp_path, mine=FORGETFUL + text) / "mine.py"))).__name__ == "Whole"
+
+
+@pytest.mark.parametrize("text", ["", "LIMIT = 3\n", "from malleable.policies.base import SHARE, Policy\n"])
+def test_a_file_without_any(tmp_path, text):
+    """What a file imports, and its constants, are not offered: the hint says what to write."""
+    with pytest.raises(MalleableError, match=r"defines no policy \(define a subclass of Policy there, or a"):
+        Policy.of(str(write(tmp_path, mine=text) / "mine.py"))
+
+
+def test_classes_in_python(tmp_path):
+    """A class in place of a policy is told what to write; a job rule without its rule cannot be made."""
+    module = load_module(str(write(tmp_path, mine=FORGETFUL + WHOLE + NO_RULE + NO_ALLOCATE) / "mine.py"))
+    with pytest.raises(MalleableError, match=r"not a policy: the class Whole \(give one of it: Whole\(\)\)"):
+        simulate(WORKLOAD, 4, module.Whole)
+    for lacking in (lambda: Policy.of(module.Favour), module.Favour):
+        with pytest.raises(MalleableError, match="class Favour is incomplete: add a `rule`"):
+            lacking()
+    with pytest.raises(MalleableError, match="class SqrtShare is incomplete: add an `allocate` method"):
+        Policy.of(module.SqrtShare)
 
 
 def test_from_a_shell(tmp_path):

@@ -18,6 +18,15 @@ from support.shell import malleable
 pytestmark = pytest.mark.usefixtures("with_jobs")
 
 
+WHOLE = """
+[[classes]]
+arrivals = { kind = "poisson", rate = 0.05 }
+size = { kind = "exponential", mean = 2.0 }
+speedup = { kind = "amdahl", sequential = 0.02 }
+widths = "whole"
+"""
+
+
 # --- what the JSON holds ----------------------------------------------------------------------------------
 
 
@@ -30,6 +39,17 @@ def test_bound_json():
     assert [row["name"] for row in document["classes"]] == ["class-1", "class-2", "class-3"]
     assert document["bound"] == pytest.approx(0.1578484983857, abs=1e-12)
     assert (document["cores"], document["load"]) == (64.0, pytest.approx(0.25))
+
+
+def test_bound_of_whole_widths():
+    """Where widths are restricted, `bound` says what n + 1 cores save, and not that one more core saves 0."""
+    Path("whole.toml").write_text(WHOLE, encoding="utf-8")
+    text = malleable("bound", "whole.toml", "--cores", "128").out
+    assert "one more core" not in text
+    saved = 0.05 * 2.0 * 0.98 * (1 / 128 - 1 / 129)
+    assert f"with 129 cores, saved per unit of time {saved:.6g}" in " ".join(text.split())
+    document = as_json("bound", "whole.toml", "--cores", "128")
+    assert document["next_core_saves"] == pytest.approx(saved, rel=1e-9)
 
 
 def test_bound_without_load_uses_the_rates_as_written():

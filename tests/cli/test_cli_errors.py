@@ -149,7 +149,7 @@ BAD_POLICIES = {
 
 @pytest.mark.parametrize(("policy", "words"), BAD_POLICIES.items(), ids=BAD_POLICIES.keys())
 def test_bad_policy(policy, words):
-    Path("mine.py").write_text("number = 1\nabsence = 2\n")
+    Path("mine.py").write_text("number = 1\ndef absence(jobs, cores): ...\n")
     done = malleable("allocate", "paper", "-n", "8", "--jobs", "jobs.csv", "--policy", policy)
     assert_one_line(done, *words)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from ast import literal_eval
 
 import pytest
 
@@ -46,6 +47,22 @@ def test_help_imports_nothing_heavy(arguments):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0
     assert done.stderr.strip() == "[]"
+
+
+def test_a_verb_imports_no_other(tmp_path):
+    """`submit` imports its own module, and neither those of other verbs nor the catalog of kinds."""
+    code = HELP.format(
+        arguments="'submit', '--', 'true'",
+        heavy="[name for name in sys.modules if name.startswith(('malleable.cli.', 'malleable.catalog'))]",
+    )
+    there = {**environment(), "MALLEABLE_HOME": str(tmp_path), "MALLEABLE_STATE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, env=there
+    )
+    *said, loaded = done.stderr.splitlines()
+    assert said[0] == "error: no broker runs"
+    verbs = {name for name in literal_eval(loaded) if "._" not in name}
+    assert verbs == {"malleable.cli.submit"}
 
 
 def test_import_is_light():

@@ -19,6 +19,8 @@ ALLOWED = {
     "malleable.live.http_client",  # the questions that the broker is asked, one method each
     "malleable.live.following",  # those that are asked until there is an answer
     "malleable.live.retention",  # what --keep means
+    "malleable.live.nesting",  # the program that this command is a part of
+    "malleable.live.standard_input",  # what is passed on of it
     "malleable.live.server.run",  # the broker itself
     "malleable.numerics.json_numbers",  # numbers as JSON can write them
     "malleable.__version__",

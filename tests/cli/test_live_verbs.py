@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
 from malleable.cli._live import duration
+from malleable.live.events import Registered
 from malleable.live.http_client import BrokerClient
-from support.broker_server import serve_process, short_folder
+from support.broker_server import broker_thread, serve_process, short_folder
 from support.cli_checks import REFERENCE, assert_one_line
 from support.json_keys import keys
 from support.living import wait_until
@@ -121,6 +126,116 @@ def test_submitted_programs_have_the_variables_of_their_user(broker):
     assert run(broker, "logs", "--follow", job).out.startswith("seen ")
 
 
+def test_bytes_that_are_not_utf8(broker, tmp_path):
+    """Words, variables and the folder reach a program byte for byte; tables and JSON show them escaped."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/f\xff"))
+    folder.mkdir()
+    script = "import os, sys; here, name = os.getcwdb(), os.environb[b'NAME\\xff']\n"
+    script += "sys.stdout.buffer.write(here + os.fsencode(sys.argv[1]) + name)"
+    done = subprocess.run(
+        [sys.executable, "-m", "malleable", "submit", "--wait", "--", sys.executable, "-c", script, b"w\xe9"],
+        env={**broker.environment, "NAME\udcff": "v\udcff"},
+        cwd=folder,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == os.fsencode(folder) + b"w\xe9v\xff"
+    last = document(broker, "status", "--ended", "1")["jobs"][-1]
+    assert (last["folder"], last["command"][-1]) == (str(folder), "w\udce9")
+    assert "w\\udce9" in run(broker, "status", last["id"]).out
+    for refused in (
+        ("submit", "--class", "c\udcff", "--", "true"),
+        ("status", "j\udcff"),
+        ("logs", "j\udcff"),
+    ):
+        assert_one_line(run(broker, *refused))
+
+
+def test_a_reader_that_goes_away_ends_the_program(broker):
+    """`submit --wait -- yes | head -1` ends like `yes | head -1`: at once, without a traceback."""
+    command = [sys.executable, "-m", "malleable", "submit", "--wait", "--", "yes"]
+    with subprocess.Popen(
+        command, env=broker.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout.readline() == "y\n"
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 128 + signal.SIGPIPE
+        job = process.stderr.read().split()[-1]
+    assert state(broker, job) == "cancelled"
+
+
+def submit_with(broker, stdin, *command, options=("--wait",)):
+    """Start `submit` with a file as standard input."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "malleable", "submit", *options, "--", *command],
+        env=broker.environment, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+    )  # fmt: skip
+
+
+def test_waiting_passes_standard_input_on(broker):
+    """`submit --wait` reads what the command would: a pipe that goes on while it runs, to its end."""
+    with submit_with(broker, subprocess.PIPE, "sh", "-c", "read first; echo $first; cat") as process:
+        process.stdin.write("one\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "one\n"
+        process.stdin.write("two\n")
+        assert process.communicate(timeout=PATIENCE) == ("two\n", "")
+
+
+def test_a_file_is_read_from_where_it_stands(broker, tmp_path):
+    """What was read of a file before is not read again, and a program that reads nothing takes nothing."""
+    (tmp_path / "list").write_text("one\ntwo\nthree\n")
+    with (tmp_path / "list").open() as file:
+        os.lseek(file.fileno(), 4, os.SEEK_SET)
+        for command, out in ((["true"], ""), (["cat"], "two\nthree\n")):
+            with submit_with(broker, file, *command) as process:
+                assert process.communicate(timeout=PATIENCE) == (out, "")
+
+
+def test_a_socket_is_passed_on(broker):
+    """Where standard input cannot be opened a second time, it is copied."""
+    ours, theirs = socket.socketpair()
+    with ours, submit_with(broker, theirs, "cat") as process:
+        theirs.close()
+        ours.sendall(b"x" * 200_000)
+        ours.shutdown(socket.SHUT_WR)
+        assert process.communicate(timeout=PATIENCE) == ("x" * 200_000, "")
+
+
+def test_ctrl_c_while_the_program_reads(broker):
+    """A program that waits for standard input is cancelled by Ctrl-C, like any other."""
+    with submit_with(broker, subprocess.PIPE, "sh", "-c", "echo go; cat") as process:
+        assert process.stdout.readline() == "go\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        assert process.stderr.readline().startswith("cancelling job")
+
+
+def test_standard_input_that_is_gone(broker):
+    """A program whose input has gone before it started does not run with an empty one: one line says why."""
+    assert run(broker, "set", "--cores", "0").status == 0
+    with submit_with(broker, subprocess.PIPE, "cat") as process:
+        with BrokerClient(broker.path) as client:
+            (job,) = wait_until(lambda: [job["id"] for job in client.jobs(0) if job["command"] == ["cat"]])
+        process.kill()
+    assert run(broker, "set", "--cores", "1").status == 0
+    wait_until(lambda: state(broker, job) == "failed")
+    assert "its standard input cannot be read" in run(broker, "logs", "--err", job).out
+
+
+def test_detached_one_line_says_that_input_is_not_passed_on(broker, tmp_path):
+    """Without `--wait` a line on stderr says what is dropped; nothing is said where nothing is."""
+    (tmp_path / "some").write_text("x\n")
+    for name, said in (("some", True), ("/dev/null", False)):
+        with (tmp_path / name).open() as file, submit_with(broker, file, "true", options=()) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+        assert out.strip().isdecimal()
+        line = f"job {out.strip()} does not read standard input: --wait passes it on\n"
+        assert err == (line if said else "")
+
+
 def test_jobs_are_shown_changed_and_cancelled(broker):
     """A program that runs is in the table with its cores, can be made heavier, and ends when asked."""
     known = ("--class", "long", "--size", "3600", "--max-cores", "1")
@@ -145,6 +260,22 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     assert_one_line(run(broker, "logs", "none"), "none")
     ended = document(broker, "status", "--ended", "50")["jobs"]
     assert (job, "cancelled") in [(each["id"], each["state"]) for each in ended]
+
+
+def test_cancelling_goes_on_after_a_job_that_cannot_be(broker):
+    """`cancel ENDED NONE RUNNING` says what is wrong with the first two, and cancels the third."""
+    ended = document(broker, "submit", "--wait", "--", "true")["id"]
+    jobs = [document(broker, "submit", "--", "sleep", "600")["id"] for _ in range(2)]
+    done = run(broker, "cancel", ended, "none", jobs[0])
+    assert (done.status, done.out) == (1, f"cancelling {jobs[0]}\n")
+    wrong = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert [name in line for name, line in zip((f"'{ended}'", "'none'"), wrong, strict=True)] == [True, True]
+    wait_until(lambda: state(broker, jobs[0]) == "cancelled")
+    done = run(broker, "cancel", "--json", ended, jobs[1])
+    first, second = json.loads(done.out)
+    assert (done.status, first["id"], second) == (1, ended, {"id": jobs[1]})
+    assert {"error", "hint"} < first.keys()
+    wait_until(lambda: state(broker, jobs[1]) == "cancelled")
 
 
 def test_an_ended_job_is_told_in_a_persons_units(broker):
@@ -273,6 +404,53 @@ def test_programs_outlive_the_broker_and_waiting_goes_on():
             broker.start()
             assert process.stdout.read() == "done\n"
         assert process.returncode == 3
+
+
+def test_a_program_that_waits_for_another_one_does_not_wait_for_ever():
+    """On one core, served in order, a program submits others and waits: they run on its core, to the end."""
+    malleable_ = f"{shlex.quote(sys.executable)} -m malleable"
+    makefile = "all:\n\t@echo $(filter -j%,$(MAKEFLAGS)) $$MALLEABLE_CORES\n"
+    inner = f"{malleable_} submit --wait --json -- sh -c 'exit 3' > inner.json"
+    steps = (
+        f"cat | {malleable_} submit --wait -- sh -c 'read word; echo in $word; exit 5'; echo out $?",
+        f"{malleable_} submit --wait -- sh -c {shlex.quote(inner)}; echo inner $?",
+        f"{malleable_} submit --wait -- make; {malleable_} submit --wait -- no-such-command; echo none $?",
+        f"{malleable_} submit -- echo later",
+    )
+    with serve_process("--no-bind", "--cores", "1", "--policy", "fcfs") as broker:
+        folder = broker.state.parent
+        (folder / "Makefile").write_text(makefile)
+        done = broker.run("submit", "--wait", "--", "sh", "-c", f"echo a word | ({'; '.join(steps)})")
+        *lines, later = done.stdout.splitlines()
+        assert lines == ["in a word", "out 5", "inner 3", "-j1 1", "none 1"]
+        assert done.stderr.count("this is a part of job 1") == 5
+        assert "cannot run 'no-such-command'" in done.stderr
+        known = {"id": None, "inside": "1", "command": ["sh", "-c", "exit 3"]}
+        assert json.loads((folder / "inner.json").read_text()) == {
+            **known, "state": "failed", "exit_code": 3,
+        }  # fmt: skip
+        wait_until(lambda: state(broker, later) == "finished", "the end of what was not waited for")
+        assert broker.run("submit", "--wait", "--", "echo", "outside").stdout == "outside\n"
+
+
+def test_drain_waits_for_programs_that_no_list_shows(monkeypatch):
+    """With 150 jobs on cores the lists of the broker end before its program: `drain --wait` waits for it."""
+    with broker_thread(cores=200) as broker, ThreadPoolExecutor(1) as thread:
+        (broker.path.parent / "broker.sock").symlink_to(broker.path)
+        monkeypatch.setenv("MALLEABLE_HOME", str(broker.path.parent))
+        for number in range(150):
+            broker.broker.join(Registered(f"job-{number}", "class-1"), lambda _order: None)
+        broker.service.submit({"command": ["true"], "folder": "/"})
+        broker.programs.present = 1
+        found = thread.submit(malleable, "drain", "--wait")
+        try:
+            wait_until(lambda: broker.changes.listeners == 1 or found.done(), "the stream")
+            time.sleep(1.0)  # the first status documents come
+            assert not found.done()
+        finally:
+            broker.programs.present = 0
+            broker.changes.touch()
+        assert found.result().out == "drained: no program runs\n"
 
 
 def test_drain_lets_running_programs_end():

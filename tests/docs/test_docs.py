@@ -249,7 +249,10 @@ def test_every_command_is_documented():
         assert any(f"malleable {verb}" in command for command in examples), f"no example of {verb}"
 
 
-NEW_THINGS = ("a speedup family", "a distribution", "a policy", "a source of jobs", "an engine", "a backend")
+NEW_THINGS = (
+    "a speedup family", "a speedup family with formulas", "a distribution", "a policy", "a market policy",
+    "a source of jobs", "an engine", "a backend",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("thing", NEW_THINGS)

@@ -205,7 +205,7 @@ def test_states_beyond_the_table():
     for run in (grown, asked):
         setting = make_setting(workload, 8, made, rows=8)
         object.__setattr__(run.setting, "table", setting.table)
-        for name, array in zip(("speeds", "limits", "strides"), setting.table, strict=True):
+        for name, array in zip(("speeds", "limits"), setting.table, strict=True):
             run._common[name] = array
     asked._rows_allowed = 8
     for run in (plain, grown, asked):

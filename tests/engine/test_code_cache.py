@@ -7,6 +7,8 @@ import select
 import stat
 import subprocess
 import sys
+from types import FunctionType
+from typing import NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -14,8 +16,10 @@ import pytest
 from numba import float64, njit
 
 from malleable import simulate
+from malleable.catalog.code_digest import code_digest
 from malleable.engine import code_cache
 from malleable.engine.code_cache import CodeCache, cache_folder, private
+from malleable.numerics.places import places
 from support.shell import environment
 
 
@@ -132,6 +136,8 @@ def test_numba_may_be_told_not_to_compile():
 
 ASKING = """
 import sys
+from types import FunctionType
+from typing import NamedTuple
 from unittest import mock
 from malleable.engine.code_cache import CodeCache
 print("asking", flush=True)
@@ -164,3 +170,32 @@ def test_without_a_lock_it_goes_on(folder, monkeypatch):
     monkeypatch.setattr("fcntl.lockf", mock.Mock(side_effect=OSError))
     with CodeCache("b").alone():
         assert made(times_two, "b")(1.0) == 2.0
+
+
+class First(NamedTuple):
+    """Two places."""
+
+    PRICE: int
+    SLOPE: int
+
+
+class Second(NamedTuple):
+    """The same two in the other order."""
+
+    SLOPE: int
+    PRICE: int
+
+
+PLACE = places(First)
+
+
+def the_price(table):
+    return table[PLACE.PRICE]
+
+
+def test_names_of_places_count():
+    """Code that finds a number by its name is other code when the names change places, not their numbers."""
+    other = FunctionType(the_price.__code__, {**the_price.__globals__, "PLACE": places(Second)})
+    assert (the_price([1.0, 2.0]), other([1.0, 2.0])) == (1.0, 2.0)
+    assert tuple(places(First)) == tuple(places(Second)) == (0, 1)
+    assert code_digest(the_price) != code_digest(other)

@@ -35,7 +35,7 @@ OPTIONS = {
 }
 SLOW_TO_ASK = {"wham-integer": 14, "whittle": 14, "greedy": 30, "greedy-star": 20, "pollux": 30, "sia": 30}
 """Policies whose `allocate`, or interpreted rule, takes milliseconds: fewer jobs, fewer cores."""
-FEWER = {**SLOW_TO_ASK, "wham-improved": 14, "wham-fitted": 14, "smartfill": 14}
+FEWER = {**SLOW_TO_ASK, "wham-improved": 14, "wham-fitted": 14, "smartfill": 14, "clearing": 14}
 """The same for the quick tests, where some plan for a second."""
 LEAST = {"fw-cam": 40, "fw-cam-repaired": 12}
 """Policies that have no plan for fewer cores than these, or hardly ever."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from dataclasses import replace
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +15,8 @@ from scipy import special
 
 import malleable
 from malleable.contracts import Distribution, Policy
-from malleable.engine.gpu import availability
+from malleable.engine.gpu import availability, cuda_api
+from malleable.engine.gpu import run as gpu_run
 from malleable.engine.gpu.inverse_table import log_inverse, tabulate
 from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED
 from malleable.engine.gpu.laws import components, encode_laws, variate
@@ -23,10 +27,11 @@ from malleable.engine.gpu.setting import make_setting
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper import simulation_cells
-from malleable.simulation import program
+from malleable.simulation import program, run_task
 from malleable.simulation.engine_choice import EngineWarning, with_engine
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task
+from malleable.sources import Drawn
 from malleable.theory.fw_cam import plan
 from support.cuda_simulator import check_cases
 from support.size_laws import EXAMPLES
@@ -217,6 +222,51 @@ def test_without_a_gpu_one_line_and_a_hint(monkeypatch):
         malleable.simulate("paper", 16, load=0.25, engine="abacus")
     one = tasks("wham")[0]
     assert with_engine([replace(one, engine="mine.py:Engine")])[0].engine == "mine.py:Engine"
+
+
+@dataclass(frozen=True)
+class Halved:
+    """A user's source: the jobs of a seed, half as large. It and its streams have an attribute `seed`."""
+
+    seed: int = 0
+
+    def stream(self, workload):
+        jobs = Drawn(self.seed).stream(workload)
+        halved = SimpleNamespace(seed=self.seed)
+        halved.take = lambda: (chunk := jobs.take())._replace(sizes=0.5 * chunk.sizes)
+        return halved
+
+
+def test_a_device_draws_no_jobs_in_place_of_a_users(monkeypatch):
+    """Jobs of a source of one's own are refused on a GPU, also where it has a seed; drawn ones get there."""
+
+    def reached():
+        raise NotImplementedError("a device is asked for")
+
+    monkeypatch.setattr(availability, "why_not", lambda: "")
+    monkeypatch.setattr(gpu_run, "default_backend", reached)
+    task = replace(tasks("wham", jobs=1000)[0], engine="gpu")
+    with pytest.raises(NotImplementedError):
+        run_task(task)
+    with pytest.raises(UnsupportedError, match="jobs that are given, not drawn"):
+        run_task(replace(task, source=Halved()))
+
+
+def test_numpy_stays_as_it_is(monkeypatch, tmp_path):
+    """Importing the GPU engine adds nothing to NumPy: only the module that asks for `row_stack` sees it."""
+    monkeypatch.delattr(np, "row_stack", raising=False)
+    (tmp_path / "np").mkdir()
+    (tmp_path / "np" / "__init__.py").touch()
+    (tmp_path / "np" / "arrayobj.py").write_text("import numpy\nSEEN = numpy.row_stack\n", encoding="utf-8")
+    monkeypatch.setattr(cuda_api.numba.cuda, "__path__", [str(tmp_path)])
+    package = "numba.cuda.np"
+    try:
+        importlib.reload(cuda_api)
+        assert sys.modules[f"{package}.arrayobj"].SEEN is np.vstack
+        assert not hasattr(np, "row_stack")
+    finally:
+        for name in (f"{package}.arrayobj", package):
+            sys.modules.pop(name, None)
 
 
 def test_the_papers_cells_run_on_the_engine_named(monkeypatch):

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,16 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import float64, int64, types
 
+import malleable
 from malleable import catalog
 from malleable.contracts import Speedup
 from malleable.engine import speedup_table as flat
 from malleable.engine.compiling import F1, compiled
+from malleable.errors import ParameterError
 from malleable.speedups.custom import Custom
 from malleable.speedups.power import Power
 from support import strategies as gen
 from support.examples import examples
 
-EXACT = tuple(kind for kind in sorted(catalog.kinds("speedups")) if kind != "custom")
+EXACT = tuple(
+    kind for kind in sorted(catalog.kinds("speedups")) if flat.formulas_of(catalog.find("speedups", kind))
+)
 SMOOTH = tuple(kind for kind in EXACT if kind != "table")
 WIDTHS = st.one_of(gen.numbers(1.0, 1e6), st.floats(0.0, 1.0), st.integers(1, 60).map(float))
 PRICES = st.one_of(gen.numbers(1e-12, 1e6), st.sampled_from([0.0, 1e-280, 1e280]))
@@ -139,3 +149,66 @@ def test_compiled_is_the_same_bit_for_bit():
         for i in range(len(examples)):
             for case in cases:
                 assert fast(encoded, i, *case) == function(encoded, i, *case)
+
+
+NEWCOMER = """\
+import numpy as np
+from malleable import catalog
+from malleable.engine import speedup_table as flat
+from malleable.fitting import parametric
+from malleable.policies.base import job_rows
+from malleable.contracts import Policy
+from malleable.model import Workload
+from malleable.model.jobs import Jobs
+from support.strategies import job_class
+
+one = catalog.find("speedups", "saturating")(shared=0.8)
+encoded = flat.encode([one, one])
+assert not flat.has_corners(encoded, 1)
+assert abs(flat.demand(encoded, 1, 0.02, 3.0) - one.demand(0.02, 3.0)) < 1e-12
+assert "saturating" in parametric.FAMILIES
+rows = [job_class(name, 1.0, 1.0, {"kind": "saturating", "shared": 0.8}, 1.0) for name in ("a", "b")]
+jobs = Jobs.of(Workload.from_dict({"classes": rows}), [0, 1], [1.0, 2.0], weight=[1.0, 4.0])
+found = Policy.of("wham").allocate(jobs, 6.0)
+assert np.allclose(found.cores, one.demand(found.price, jobs.weight), rtol=1e-9)
+print("fast")
+"""
+
+
+def test_a_new_family_is_one_file(tmp_path):
+    """The family of CONTRIBUTING, saved in the folder, is encoded by its formulas, and can be fitted."""
+    here = Path(malleable.__file__).parent
+    package = tmp_path / "malleable"
+    shutil.copytree(here, package, copy_function=os.symlink, ignore=shutil.ignore_patterns("__pycache__"))
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = re.search(r"# file: saturating.py\n(.*?)```", page, re.DOTALL)
+    assert text is not None
+    (package / "speedups" / "saturating.py").write_text(text[1])
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", NEWCOMER],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "fast\n", done.stderr
+
+
+def test_noise_is_refused_and_jumps_are_not():
+    """A curve that wriggles below any spacing is refused, one that jumps at each core is not."""
+
+    def noisy(k):
+        return np.sqrt(k) * (1.0 + 0.01 * (np.sin(1e6 * k) - np.sin(1e6)))
+
+    def jumping(k):
+        return np.sqrt(np.floor(k))
+
+    with pytest.raises(
+        ParameterError, match="is noisy, or has too many steps: even 1,000,000 points"
+    ) as caught:
+        flat.encode([Custom(noisy)], widest=1024.0)
+    assert "measure it into a table" in caught.value.hint
+    assert len(flat.tabulated(Custom(jumping), 1024.0)[0]) < 32 * 1024

@@ -16,12 +16,17 @@ from hypothesis import strategies as st
 
 from malleable import simulate
 from malleable.catalog import load_object
-from malleable.engine.code_digest import UnknownContentError, code_digest
+from malleable.catalog.code_digest import UnknownContentError, code_digest
 from malleable.engine.compiling import JOB_RULE, compiled
-from malleable.errors import PolicyRaisedError
+from malleable.engine.rule_interface import POOLS, ClassProgram, JobProgram
+from malleable.engine.run import departures
+from malleable.errors import PolicyError, PolicyRaisedError
+from malleable.model import JobClass, Workload, paper_workload
+from malleable.sources import Drawn
 from support.shell import environment, malleable, shell
 
 JOBS = 600
+CURVE = {"kind": "power", "exponent": 0.5}
 SHARE = """
     for j in range(len(out)):
         out[j] = {share} * cores / len(out)
@@ -249,6 +254,113 @@ class TestMemory:
             assert out[0] == jobs[row, column]
         except IndexError:
             assert out[0] == -np.inf
+
+
+def below_eight(jobs, cores, table, out):
+    if cores < 8.0:
+        raise ValueError("not on so few")
+    for j in range(len(out)):
+        out[j] = cores / len(out)
+
+
+def at_the_mean(jobs, cores, table, out):
+    for j in range(len(out)):
+        if jobs[j, 1] == jobs[j, 5] == 0.5:
+            raise ValueError("this is an average")
+        out[j] = cores / len(out)
+
+
+def all_of_eight(jobs, cores, table, out):
+    out[0] = 8.0
+
+
+def below_nothing(jobs, cores, table, out):
+    out[0] = -np.inf
+
+
+FALLS = {"kind": "schedule", "times": [0.0, 5.0], "cores": [8, 2]}
+
+
+class TestWhatARuleWasAsked:
+    """An error of a compiled rule is that of the decision at which it was raised, on the cores of then."""
+
+    def test_after_cores_were_lost(self):
+        """A rule that raises on 2 cores is shown as raising, though the machine has 8."""
+        below_eight.sharing = True
+        with pytest.raises(PolicyRaisedError, match="ValueError: not on so few"):
+            cost(below_eight, capacity=FALLS)
+
+    def test_more_than_is_left(self):
+        """A rule that gives out 8 cores when 2 are left gives out more than 2, says the error."""
+        with pytest.raises(PolicyError, match=r"gave out more than 2 cores .* cores 8"):
+            cost(all_of_eight, capacity=FALLS)
+
+    def test_beside_jobs_that_cannot_move(self):
+        """A rule is asked about the cores that rigid jobs leave; so are its errors."""
+        rigid = paper_workload(8, 0.25).to_dict()
+        rigid["classes"][0] |= {"shape": "rigid", "width": 2}
+        below_eight.sharing = True
+        with pytest.raises(PolicyRaisedError, match="ValueError: not on so few"):
+            simulate(Workload.from_dict(rigid), 8, below_eight, jobs=JOBS)
+
+    def test_sizes_that_it_does_not_know(self):
+        """A rule that sees averages in place of sizes is asked about these again."""
+        job_class = JobClass(
+            "only", {"kind": "poisson", "rate": 1.0}, {"kind": "exponential", "mean": 0.5}, CURVE
+        )
+        at_the_mean.sharing = True
+        with pytest.raises(PolicyRaisedError, match="ValueError: this is an average"):
+            simulate(Workload("w", (job_class,)), 8, at_the_mean, jobs=JOBS, sizes="unknown")
+
+    def test_minus_infinity(self):
+        """What marks an exception may also be a rule's own number, and is refused as one."""
+        with pytest.raises(PolicyError, match=r"returned a negative number of cores .* cores -inf"):
+            cost(below_nothing)
+
+    def test_what_is_no_error_the_second_time(self):
+        """A rule that raises once only, because of what it keeps in its table, is told how to look for it."""
+
+        def third_time(jobs, cores, table, out):
+            table[0] += 1.0
+            if table[0] == 3.0:
+                raise ValueError("enough")
+            for j in range(len(out)):
+                out[j] = cores / len(out)
+
+        third_time.sharing = True
+        program = JobProgram(third_time, np.zeros(1), sharing=True)
+        jobs = Drawn(0).stream(paper_workload(8, 0.25)).take()
+        with pytest.raises(PolicyError, match="compiled, but not when interpreted") as caught:
+            departures(paper_workload(8, 0.25), 8, program, jobs)
+        assert "--interpreted" in caught.value.hint
+
+
+class TestPools:
+    """Slots and widths of pools are checked before they are used: compiled code trusts them."""
+
+    @pytest.mark.parametrize(
+        ("width", "slots", "problem"),
+        [
+            (-1.0, (4, 4, 4), "returned a negative number of cores in its pools: 4 of -1 cores"),
+            (np.nan, (4, 4, 4), "returned NaN in its pools"),
+            (np.inf, (4, 4, 4), "gave out more than 8 cores in its pools"),
+            (1.0, (4, 4, 4), "gave out more than 8 cores in its pools: 4 of 1 cores"),
+            (0.5, (4,), r"has the slots \(4,\) for 3 classes"),
+            (0.5, (4, 4, -1), r"has the slots \(4, 4, -1\) for 3 classes"),
+            (0.5, (4, 4, 1.5), r"has the slots \(4, 4, 1.5\) for 3 classes"),
+        ],
+    )
+    def test_impossible_pools(self, width, slots, problem):
+        """Widths that are no numbers of cores, more slots than fit, or slots of too few classes."""
+
+        def widths(counts, cores, table, out):
+            out[:] = width
+
+        workload = paper_workload(8, 0.25)
+        with pytest.raises(PolicyError, match=problem):
+            departures(
+                workload, 8, ClassProgram(widths, np.zeros(1), POOLS, slots), Drawn(0).stream(workload).take()
+            )
 
 
 TERMS = (

@@ -7,6 +7,7 @@ import numpy as np
 from malleable.contracts import Policy
 from malleable.live.decision import Machine
 from malleable.live.job_table import CLASS, MOST, SIZE, WEIGHT, JobTable
+from malleable.live.learned_sizes import GivenSizes
 from malleable.model import paper_workload
 
 
@@ -19,10 +20,14 @@ def test_cores_that_others_hold_do_not_change_what_a_policy_expects():
         for job in range(9):
             values = {CLASS: rng.integers(0, 3), WEIGHT: 5.0 if job < 3 else 1.0, SIZE: rng.exponential(2.0)}
             table.add(str(job), values | ({MOST: 1.0} if job < 3 else {}))
-        machine, rows = Machine(workload, cores=12, most=12, policy=policy), table.rows()
+        machine, rows = (
+            Machine(workload, cores=12, most=12, policy=policy, sizes=GivenSizes([])),
+            table.rows(),
+        )
         found = machine.divide(table, rows, 0.0).cores
         jobs = machine.present(table, rows[3:], 0.0)
         assert found[:3].tolist() == [1.0] * 3
+        assert jobs.ids == ("3", "4", "5", "6", "7", "8")
         assert found[3:].tolist() == policy.allocate_part(jobs, 9.0, 12.0, integer=True).cores.tolist()
         differs += found[3:].tolist() != policy.allocate(jobs, 9.0, integer=True).cores.tolist()
     assert differs  # the outlook of nine cores is another

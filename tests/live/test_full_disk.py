@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import pytest
 
@@ -58,3 +59,31 @@ def test_a_full_disk(tmp_path):
             assert store.integrity() == []
             jobs = [job.job for job in store.jobs()]
         assert [job["state"] for job in broker.wait(jobs)[1:-1]] == ["finished"] * (len(jobs) - 2)
+
+
+def test_whoever_waits_hears_of_a_full_disk(tmp_path):
+    """While it is full, ends are known, also of what is cancelled, and why others wait. The log is short."""
+    with (
+        small_disk(tmp_path / "disk") as disk,
+        BrokerProcess(tmp_path, 1, policy="fcfs", state=disk / "state") as broker,
+    ):
+        running = broker.submit("sh", "-c", WAIT.format(tmp_path))
+        queued, unwanted = broker.submit("sh", "-c", "exit 5"), broker.submit("true")
+        wait_until(lambda: broker.job(running)["state"] == "running", "the start")
+        fill(disk)
+        (tmp_path / "go").touch()
+        assert broker.wait([running])[0]["exit_code"] == 4
+        wait_until(lambda: "No space left" in broker.job(queued)["reason"], "the reason")
+        broker.ask("DELETE", f"/v1/jobs/{unwanted}")
+        assert broker.wait([unwanted])[0]["state"] == "cancelled"
+        with pytest.raises(BrokerError, match="has not ended"):
+            broker.ask("DELETE", f"/v1/jobs/{unwanted}")
+        assert {job["id"] for job in broker.ask("GET", "/v1/jobs")["jobs"]} == {running, queued, unwanted}
+        time.sleep(3.0)
+        log = (tmp_path / "broker.log").read_text()
+        assert log.count("cannot note the end") == 1
+        assert log.count("cannot go on") == 1
+        (disk / "ballast").unlink()
+        assert broker.wait([queued])[0]["exit_code"] == 5
+        assert broker.job(queued)["reason"] == ""
+        wait_until(lambda: Store(broker.state).counts() == {"failed": 2, "cancelled": 1}, "the disk")

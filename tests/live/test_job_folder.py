@@ -80,6 +80,18 @@ def test_it_is_marked_as_started_once(folder):
     assert (folder.path / "result.part").stat().st_size == job_folder.ROOM
 
 
+def test_syncs_of_the_disk(folder, monkeypatch):
+    """A program waits for the disk once before it is started, and twice for its result to be safe."""
+    syncs, usual = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: syncs.append(file) or usual(file))
+    folder.mark_started()
+    assert len(syncs) == 1
+    folder.note_held(HeldCores(1))
+    folder.note_program(os.getpid())
+    folder.write_result(Result("finished", 0))
+    assert len(syncs) == 3
+
+
 def test_the_result(folder):
     """It is there whole or not at all, and never longer than the room that was kept for it."""
     assert folder.result() is None

@@ -102,13 +102,13 @@ def test_the_machine_learns_while_it_runs():
 
 def left(scheduler, now):
     rows = scheduler.table.rows()
-    remaining, _ = remaining_work(scheduler.table, rows, now, scheduler.beliefs.workload)
+    remaining, _ = remaining_work(scheduler.table, rows, now, scheduler.beliefs.sizes)
     return remaining.tolist()
 
 
-def running(**declared):
+def running(*, learn=True, **declared):
     """A job on all four cores, from time 0."""
-    scheduler = Scheduler(workload({"kind": "power", "exponent": 0.5}), 4, "equi")
+    scheduler = Scheduler(workload({"kind": "power", "exponent": 0.5}), 4, "equi", learn=learn)
     scheduler.handle(Registered("a", "job", **declared), 0.0)
     scheduler.handle(Confirmed("a", 4, 1), 0.0)
     return scheduler
@@ -116,7 +116,7 @@ def running(**declared):
 
 def test_what_is_left_of_a_declared_size():
     """s(4) = 2: after 3 units of time 6 of 10 are done; beyond 10, it is what the law of sizes says."""
-    scheduler = running(size=10.0)
+    scheduler = running(learn=False, size=10.0)
     assert left(scheduler, 3.0) == pytest.approx([4.0])
     law = scheduler.beliefs.workload.classes[0].size
     assert left(scheduler, 8.0) == pytest.approx(law.mean_remaining(np.array([16.0])).tolist())
@@ -124,7 +124,7 @@ def test_what_is_left_of_a_declared_size():
 
 def test_what_is_left_when_nothing_is_known():
     """E[X − a | X > a] after the work a = s(4)·t; for this law it rises, as long jobs show themselves."""
-    scheduler = running()
+    scheduler = running(learn=False)
     law = scheduler.beliefs.workload.classes[0].size
     for now in (0.0, 5.0, 50.0):
         assert left(scheduler, now) == pytest.approx(law.mean_remaining(np.array([2.0 * now])).tolist())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import stat
@@ -13,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from malleable.live import program_jobs, program_processes
+from malleable.live import loop_thread, program_jobs, program_processes
 from malleable.live.broker import Broker
 from malleable.live.cpus import CpuSets
 from malleable.live.events import Confirmed, CoresChanged, Failed, Finished, Progressed, Registered
@@ -23,6 +25,7 @@ from malleable.live.program_jobs import ProgramJobs
 from malleable.live.scheduler import Scheduler
 from malleable.live.state import ProgramRequest, Store
 from malleable.live.supervisor import NOT_NEEDED
+from malleable.live.supervisor_server import SupervisorServer
 from support.living import alive, assert_gone, kill, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
@@ -57,6 +60,9 @@ class Host:
         self.pids.append(pid)
         return pid
 
+    def reap(self, pid):
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) if pid in self.pids else None
+
     def job_folder(self, job):
         return JobFolder(self.folder / "jobs" / job)
 
@@ -79,7 +85,8 @@ class Host:
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path / "state", 2)
-    monkeypatch.setattr(program_processes, "start_supervisor", made.start_supervisor)
+    monkeypatch.setattr(SupervisorServer, "start", lambda _, folder: made.start_supervisor(folder))
+    monkeypatch.setattr(SupervisorServer, "reap", lambda _, pid: made.reap(pid))
     monkeypatch.setattr(program_processes, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(program_jobs, "SETTLE_SECONDS", 0.0)
     made.open()
@@ -236,6 +243,55 @@ def test_supervisors_that_are_not_needed(host):
     host.command = ["sleep", "600"]
 
 
+def test_no_file_to_watch_a_process_with(host, monkeypatch):
+    """Where no file is to be had for it, others are seen to meanwhile, and its end is noticed later."""
+    usual, tries = os.pidfd_open, []
+
+    def pidfd_open(pid):
+        if pid == host.pids[0] and len(tries) < 3:
+            tries.append(pid)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return usual(pid)
+
+    monkeypatch.setattr(loop_thread, "RETRY_SECONDS", 0.1, raising=False)
+    monkeypatch.setattr(os, "pidfd_open", pidfd_open)
+    first = host.programs.submit(REQUEST)
+    wait_until(lambda: host.started == [first], "the first supervisor")
+    second = host.programs.submit(REQUEST)
+    host.broker.tell(CoresChanged(0))
+    wait_until(lambda: host.account(first) == (0, 0, 0), "the cores")
+    host.broker.tell(CoresChanged(2))
+    wait_until(lambda: host.started == [first, second], "the second supervisor")
+    wait_until(lambda: len(tries) == 3, "attempts")
+    assert host.started == [first, second]
+    host.job_folder(first).mark_started()
+    host.job_folder(first).write_result(Result("finished", 0))
+    kill(host.pids[0])
+    wait_until(lambda: host.state(first) == "finished", "the end")
+
+
+def test_no_file_to_read_a_result_with(host, monkeypatch):
+    """A folder that cannot be read for want of files is read later, and not taken for another's or empty."""
+    job, _ = host.running()
+    folder = host.job_folder(job)
+    folder.mark_started()
+    folder.write_result(Result("failed", 3))
+    usual, tries = {module: module.open for module in (io, os)}, []
+    for module in (io, os):
+
+        def refuse(path, *arguments, module=module, **options):
+            if str(path).startswith(str(folder.path)) and len(tries) < 5:
+                tries.append(path)
+                raise OSError(errno.EMFILE, "Too many open files")
+            return usual[module](path, *arguments, **options)
+
+        monkeypatch.setattr(module, "open", refuse)
+    kill(host.pids[0])
+    wait_until(lambda: host.state(job) not in {"running", "queued"}, "the end")
+    assert (host.state(job), host.store.get(job).exit_code, len(tries)) == ("failed", 3, 5)
+    assert host.store.get(job).reason == ""
+
+
 def test_a_supervisor_that_is_killed(host):
     """Its program is lost: what is left of it is killed, and its cores are free."""
     job, _ = host.running()
@@ -297,7 +353,7 @@ def test_running_programs_are_counted_again(host):
     folder.prepare({})
     assert folder.lock()
     folder.mark_started()
-    folder.note_held(HeldCores(1, (1,), time.time() - 5.0, ((2, 3.0),)))
+    folder.note_held(HeldCores(1, (1,), time.monotonic() - 5.0, ((2, 3.0),)))
     ended = host.job_folder(second)
     ended.prepare({})
     ended.mark_started()
@@ -323,7 +379,7 @@ def test_a_paused_program_keeps_its_memory(host):
     folder.prepare({})
     assert folder.lock()
     folder.mark_started()
-    folder.note_held(HeldCores(0, (), time.time(), ((1, 5.0),)))
+    folder.note_held(HeldCores(0, (), time.monotonic(), ((1, 5.0),)))
     host.open()
     wait_until(lambda: host.account(large) is not None, "both")
     assert host.account(paused) == (2, 2, 0)
@@ -340,7 +396,7 @@ def test_work_done_is_known_again(host):
     folder.prepare({})
     assert folder.lock()
     folder.mark_started()
-    folder.note_held(HeldCores(1, (0,), time.time() - 100.0, ((1, 300.0),)))
+    folder.note_held(HeldCores(1, (0,), time.monotonic() - 100.0, ((1, 300.0),)))
     host.open()
     assert host.broker.state()["jobs"][job]["remaining"] == pytest.approx(600.0, abs=20.0)
 
@@ -382,10 +438,13 @@ def test_a_disk_that_is_full_for_a_while(host, monkeypatch):
 
     def full(usual):
         def write(*arguments, **options):
-            if refuse.is_set():
-                host.refused = True
-                raise program_processes.StoreError("the disk is full")
-            return usual(*arguments, **options)
+            if not refuse.is_set():
+                return usual(*arguments, **options)
+            host.refused = True
+            error = program_processes.StoreError("the disk is full")
+            if "then" not in options:
+                raise error
+            return options["then"](error)
 
         return write
 
@@ -411,7 +470,7 @@ def test_ten_thousand_queued_programs(host):
     """They are accepted and held, by this broker and by the next one, which starts none but the first."""
     first, _ = host.running(ProgramRequest(("x",), "/", memory=100.0))
     host.job_folder(first).mark_started()
-    host.job_folder(first).note_held(HeldCores(2, (0, 1), time.time()))
+    host.job_folder(first).note_held(HeldCores(2, (0, 1), time.monotonic()))
     assert host.job_folder(first).lock()
     request = ProgramRequest(("x",), "/", memory=1.0)
     with ThreadPoolExecutor(8) as threads:  # who waits for the disk at the same time waits once

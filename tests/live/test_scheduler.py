@@ -10,6 +10,7 @@ import pytest
 
 from malleable.errors import InfeasibleError, ParameterError
 from malleable.live.actions import Grant, Shrink, Start, Stop
+from malleable.live.cost_so_far import CostSoFar
 from malleable.live.events import (
     Cancelled,
     ClassChanged,
@@ -23,18 +24,19 @@ from malleable.live.events import (
     Tick,
     WeightChanged,
 )
+from malleable.live.job_table import CLASS
 from malleable.live.scheduler import Scheduler
 from malleable.model import ConditionWarning, JobClass, Workload, paper_workload
 
 
-def confirm_all(scheduler, actions, now):
+def confirm_all(scheduler, actions, now, handle=None):
     """Carry out actions and all that follow from that; what was asked, in order."""
-    done = []
+    done, handle = [], handle or scheduler.handle
     waiting = list(actions)
     while waiting:
         action = waiting.pop(0)
         done.append(action)
-        waiting += scheduler.handle(Confirmed(action.job, action.cores, action.number), now)
+        waiting += handle(Confirmed(action.job, action.cores, action.number), now)
     return done
 
 
@@ -175,8 +177,55 @@ def test_without_a_workload_every_class_is_welcome():
     assert float(scheduler.beliefs.workload.speedups[1](4)) == pytest.approx(4 / (0.05 * 4 + 0.95))
     for number in range(200):
         scheduler.handle(Registered(str(number), f"class {number}"), 1.0)
-    assert scheduler.refused.startswith("there is no class 'class 199'")
+    assert scheduler.refused == ("there is no class 'class 199', and 100 others have jobs: use one of them")
     assert len(scheduler.beliefs.workload.classes) == 100
+
+
+def test_classes_without_jobs_make_room():
+    """A new class takes the place of the one that was used longest ago, if no job is of it any more.
+
+    Classes of the workload stay, and so do those of the jobs present. Of a class that was forgotten nothing
+    is known when it comes again; what its jobs have cost and done is still accounted for.
+    """
+    scheduler = Scheduler(one_class(), 4, "equi")
+    cost = CostSoFar(scheduler)
+    handle = cost.watching(scheduler.handle)
+
+    def run(job, job_class, now):
+        confirm_all(scheduler, handle(Registered(job, job_class, units=100.0), now), now, handle)
+        assert not scheduler.refused
+
+    run("stays", "kept", 0.0)
+    run("a", "taught", 0.0)
+    for cores, now in ((1, 1.0), (4, 5.0), (1, 9.0)):
+        confirm_all(scheduler, handle(CoresChanged(2 * cores), now), now, handle)
+        for step in (1.0, 2.0, 3.0):
+            handle(Progressed("a", 20.0 * step * now), now + step)
+    handle(Finished("a"), 13.0)
+    before = cost.account(14.0)
+    taught = scheduler.beliefs.workload.class_names.index("taught")
+    assert scheduler.beliefs.learner(taught) is not None
+    for number in range(250):
+        now = 20.0 + number
+        run(str(number), f"class {number}", now)
+        handle(Finished(str(number)), now + 0.5)
+    names = scheduler.beliefs.workload.class_names
+    assert len(names) == 100
+    assert set(names) == {"job", "kept", *(f"class {number}" for number in range(152, 250))}
+    assert set(scheduler.state()["speedups"]) == set(names)
+    run("again", "taught", 300.0)
+    again = scheduler.beliefs.workload.class_names.index("taught")
+    assert scheduler.beliefs.learner(again) is None
+    assert scheduler.beliefs.workload.class_names.index("kept") == 1
+    assert scheduler.table[CLASS][scheduler.table.row_of["stays"]] == 1
+    run("152", "class 152", 301.0)  # it had a job longest ago, and is in use now
+    run("new", "class 250", 302.0)
+    assert "class 152" in scheduler.beliefs.workload.class_names
+    account = cost.account(303.0)
+    of_taught = {place: spent for place, spent in before.spent.items() if place[0][0] == "taught"}
+    assert of_taught
+    assert all(account.spent[place] >= spent for place, spent in of_taught.items())
+    assert 0.0 < account.bound() <= account.area
 
 
 def test_cores_that_come_and_go():

@@ -16,7 +16,7 @@ from malleable.live.job_folder import JobFolder
 from malleable.live.process_tree import family, look_up
 from malleable.live.supervisor import CANNOT_START, NOT_NEEDED
 from support.broker_process import BrokerProcess
-from support.living import alive, assert_gone, wait_until
+from support.living import alive, assert_gone, kill, wait_until
 from support.shell import environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="supervisors need Linux")
@@ -38,6 +38,12 @@ import sys
 from malleable.live import job_folder, supervisor
 job_folder.LOCK_SECONDS = 0.1
 sys.exit(supervisor.main(sys.argv[1:]))
+"""
+
+DAEMON = """\
+# Leaves its parent, its session and its variables, and writes down its process.
+setsid sh -c '(env -i sh -c "echo \\$\\$ > {0}.part; mv {0}.part {0}; while :; do :; done" &)'
+while [ ! -e {0} ]; do sleep 0.01; done
 """
 
 
@@ -97,6 +103,19 @@ def test_outputs_and_codes(broker, tmp_path):
     wait_until(lambda: not broker.supervisors(), "end of the supervisors")
 
 
+def test_what_programs_leave(broker):
+    """One that prints nothing leaves no file, another one what it has printed; both stay known."""
+    silent, loud = broker.submit("sh", "-c", "exit 3"), broker.submit("echo", "hello")
+    for job in broker.wait([silent, loud]):
+        assert job["cpu_seconds"] > 0.0
+        assert job["command"]
+    wait_until(lambda: not broker.folder(silent).path.exists(), "the end of its folder")
+    wait_until(lambda: broker.folder(loud).is_tidy, "a tidy folder")
+    left = {path.name: path.read_text() for path in broker.folder(loud).path.iterdir()}
+    assert left == {"output": "hello\n", "started": ""}
+    assert [broker.job(job)["exit_code"] for job in (silent, loud)] == [3, 0]
+
+
 def test_memory_of_a_supervisor(broker):
     """It takes less than 60 MB while its program runs (28 MB were measured), in a session of its own."""
     job = broker.submit("sleep", "600")
@@ -121,6 +140,48 @@ def test_cancelling(broker, tmp_path):
     assert [job["state"] for job in ended] == ["cancelled"] * 2
     assert {job["exit_code"] for job in ended} <= {-15, 128 + 15}  # a shell may see its child's end first
     assert alive(pids) == []
+
+
+@pytest.fixture
+def submit_with_daemon(broker, tmp_path):
+    """Submit a shell's command that leaves a daemon behind; the job, and the daemon's process."""
+    started = []
+
+    def submit(text):
+        place = tmp_path / f"daemon-{len(started)}"
+        job = broker.submit("sh", "-c", DAEMON.format(place) + text)
+        wait_until(place.exists, "the daemon")
+        started.append(int(place.read_text()))
+        return job, started[-1]
+
+    yield submit
+    for pid in alive(started):
+        kill(pid)
+
+
+def test_a_daemon_ends_with_its_program(broker, submit_with_daemon):
+    """A process that has left parent, session and variables ends when its program ends or is cancelled."""
+    job, pid = submit_with_daemon("exit 0")
+    assert broker.wait([job])[0]["state"] == "finished"
+    assert alive([pid]) == []
+    job, pid = submit_with_daemon("sleep 600")
+    broker.ask("DELETE", f"/v1/jobs/{job}")
+    assert broker.wait([job])[0]["state"] == "cancelled"
+    assert alive([pid]) == []
+
+
+def test_a_daemon_pauses_with_its_program(broker, submit_with_daemon):
+    """It is stopped and continued like the rest; its CPU time counts; dead ones do not pile up."""
+    job, pid = submit_with_daemon("sleep 600")
+    wait_until(lambda: broker.job(job)["cpu_seconds"] > 0.2, "its CPU time")
+    broker.ask("PATCH", "/v1/machine", {"cores": 0})
+    wait_until(lambda: look_up(pid).state == "T", "the pause")
+    broker.ask("PATCH", "/v1/machine", {"cores": 4})
+    wait_until(lambda: look_up(pid).state == "R", "going on")
+    kill(pid)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), "that it is waited for")
+    broker.ask("DELETE", f"/v1/jobs/{job}")
+    assert broker.wait([job])[0]["cpu_seconds"] > 0.2
 
 
 def test_a_supervisor_that_is_killed(broker):

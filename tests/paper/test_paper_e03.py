@@ -6,8 +6,7 @@ import pytest
 
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e03_others as e03
-from malleable.paper.experiments.e03_others.cells import QUICK_CORES
-from malleable.paper.experiments.e03_others.exact_costs import exact_cost
+from malleable.paper.experiments.e03_others.cells import QUICK_CORES, exact_cost
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
 

@@ -8,7 +8,7 @@ from malleable.model import paper_workload
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e09_rivals as e09
 from malleable.paper.experiments.e09_rivals.cells import limits
-from malleable.paper.experiments.e09_rivals.readings import POLICIES
+from malleable.paper.experiments.shared.policies import POLICIES
 from malleable.paper.simulation_cells import compared
 from malleable.policies.base.class_priority import parallelism
 from support.paper_checks import broken, check_cells, check_findings, verdict

@@ -13,8 +13,7 @@ from malleable.paper.contracts import EFFORTS, NORMAL, QUICK
 from malleable.paper.experiments import e10_optimality_gap
 from malleable.paper.experiments.e10_optimality_gap.cells import WORKLOADS
 from malleable.paper.experiments.shared.exact_gaps import gaps
-from malleable.paper.experiments.shared.exponential_sizes import exponential
-from malleable.paper.experiments.shared.named_workloads import short_and_long
+from malleable.paper.experiments.shared.workloads import exponential, short_and_long
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from malleable.theory.relaxed import bound

@@ -10,8 +10,7 @@ from malleable.contracts import Policy
 from malleable.model import Workload, paper_workload
 from malleable.paper.contracts import EFFORTS, NORMAL, QUICK
 from malleable.paper.experiments import e11_refined
-from malleable.paper.experiments.e11_refined import exact_and_refined
-from malleable.paper.experiments.e11_refined.cells import WORKLOADS
+from malleable.paper.experiments.e11_refined.cells import WORKLOADS, both
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.decision_process import evaluate
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
@@ -86,7 +85,7 @@ def test_exact_costs_by_another_solver():
 
 def test_both_divides_by_the_jobs_let_in():
     """Little's law is for those let in; with this chain the difference is below what is printed."""
-    value = exact_and_refined.both("paper", "equi", 8, 0.25)
+    value = both("paper", "equi", 8, 0.25)
     made = paper_workload(8)
     other = evaluate(made, 8, class_speeds(Policy.of("equi"), made, 8), 18)
     assert value["exact"] == pytest.approx(other.cost, rel=1e-6)

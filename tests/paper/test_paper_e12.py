@@ -10,8 +10,14 @@ from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e12_robustness as e12
-from malleable.paper.experiments.e12_robustness import settings, wrong_information
-from malleable.paper.experiments.e12_robustness.cells import SIZE_CORES
+from malleable.paper.experiments.e12_robustness import wrong_information
+from malleable.paper.experiments.e12_robustness.cells import (
+    SCVS,
+    SIZE_CORES,
+    predicted,
+    with_arrivals,
+    with_sizes,
+)
 from malleable.paper.simulation_cells import compared
 from malleable.policies.wham import Wham
 from malleable.theory.relaxed import bound
@@ -35,7 +41,7 @@ def made_up(effort=NORMAL):
             values[cell.key] = comparison({"wham": cost, **others}, bound=LOWEST)
         elif cell.work is wrong_information.misled_runs:
             values[cell.key] = comparison({"wham": cost, **dict.fromkeys(asked["policies"], 1.01 * cost)})
-        elif cell.work is settings.predicted:
+        elif cell.work is predicted:
             values[cell.key] = {p: {"cost": cost, "limit": LOWEST} for p in asked["policies"]}
         else:
             values[cell.key] = cell.work(**asked)
@@ -153,12 +159,12 @@ def test_bounds_over_the_load(load, value):
 def test_arrivals_and_sizes_have_the_moments_they_should():
     """Rates and means are the paper's; the variability is what was asked for."""
     paper = paper_workload()
-    for scv in settings.SCVS:
-        made = Workload.from_dict(settings.with_arrivals(scv))
+    for scv in SCVS:
+        made = Workload.from_dict(with_arrivals(scv))
         assert made.rates == pytest.approx(paper.rates)
         assert [c.arrivals.interval.scv for c in made.classes] == pytest.approx([scv] * 3)
     for name, scv in (("lognormal", 4.0), ("bounded Pareto", 9.8848)):
-        made = Workload.from_dict(settings.with_sizes(name))
+        made = Workload.from_dict(with_sizes(name))
         assert made.mean_sizes == pytest.approx(paper.mean_sizes)
         assert [c.size.scv for c in made.classes] == pytest.approx([scv] * 3, rel=1e-4)
 
@@ -166,7 +172,7 @@ def test_arrivals_and_sizes_have_the_moments_they_should():
 @pytest.mark.parametrize("scv", [0.0, 4.0])
 def test_predictions_are_those_of_the_model(scv):
     """MODEL.md §6: coefficient .944270 + .480893·SCV."""
-    found = settings.predicted(settings.with_arrivals(scv), ["wham"], 256, 0.25)["wham"]
+    found = predicted(with_arrivals(scv), ["wham"], 256, 0.25)["wham"]
     assert found["limit"] == pytest.approx(LOWEST, rel=1e-9)
     assert 256 * (found["cost"] - LOWEST) == pytest.approx(0.944270 + 0.480893 * scv, abs=2e-6)
 
@@ -207,7 +213,7 @@ def test_expected_remaining_sizes(done):
     """E[X − a | X > a] of the paper's class 2, by integrating its tail; 1/μ for exponential sizes."""
     workload = paper_workload(64, 0.8)
     table = wrong_information.Blind().prepare(workload, 64.0)
-    start = int(table[1]) + 3 * 3
+    start = int(table[1]) + len(wrong_information.WIDENING) * 3
 
     def tail(x):
         return 0.5 * np.exp(-x) + 0.5 * np.exp(-9.0 * x)

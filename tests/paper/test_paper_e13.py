@@ -9,7 +9,7 @@ import pytest
 
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e13_tails as e13
-from malleable.paper.experiments.e13_tails.readings import CLASSES
+from malleable.paper.experiments.e13_tails.findings import CLASSES
 from malleable.paper.experiments.e13_tails.tails import tails
 from support.paper_checks import broken, check_cells, check_findings, computed, verdict
 from support.paper_numbers import interval, result

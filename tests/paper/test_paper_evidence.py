@@ -9,8 +9,12 @@ import pytest
 
 from malleable.paper.contracts import failed
 from malleable.paper.experiments.shared import evidence as ev
+from malleable.paper.experiments.shared.columns import interval_columns
+from malleable.paper.experiments.shared.comparisons import Compared
+from malleable.paper.experiments.shared.policies import POLICIES, label
 from malleable.results.class_result import read_interval
 from malleable.statistics.intervals import Estimate, t_quantile
+from support.paper_numbers import comparison
 
 RESULT = {"batches": 40, "control_variates": {"number": 6}, "confidence": 0.95}
 
@@ -95,3 +99,36 @@ def test_failed():
     assert failed({"error": "infeasible"})
     assert not failed({"results": {}})
     assert isnan(read_interval({"mean": None, "low": None, "high": None}).mean)
+
+
+def test_compared():
+    """Costs and differences are those of the cell, shares those of the first policy's cost."""
+    cell = comparison({"wham": 0.2, "equi": 0.25}, half=0.01, unstable=("equi",))
+    found = Compared(cell)
+    assert found.cost("equi") == Estimate(0.25, 0.24, 0.26)
+    assert found.apart("equi").mean == pytest.approx(0.05)
+    assert found.share("equi").mean == pytest.approx(0.25)
+    assert found.share("equi").half_width == pytest.approx(0.5 * 0.01 / 0.2)
+    assert (found.stable("wham"), found.stable("equi")) == (True, False)
+    lost = Compared({"error": "no plan"})
+    assert (lost.result("equi"), lost.stable("equi"), lost.results) == (None, False, {})
+    assert all(one.half_width == inf for one in (lost.cost("equi"), lost.apart("equi"), lost.share("equi")))
+
+
+def test_interval_columns():
+    """A column for the means and one for each end; an end that is not known is NaN."""
+    columns = interval_columns("cost", [Estimate(2.0, 1.0, 3.0), Estimate()], "from", "to")
+    assert list(columns) == ["cost", "from", "to"]
+    assert [column[0] for column in columns.values()] == [2.0, 1.0, 3.0]
+    assert all(isnan(column[1]) for column in columns.values())
+    assert interval_columns("cost", []) == {"cost": (), "low": (), "high": ()}
+
+
+def test_policies_look_different():
+    """No two policies have one name or one colour, and other options change neither."""
+    names = [one.name for one in POLICIES.values()]
+    colours = [one.colour for one in POLICIES.values() if one.colour is not None]
+    assert len(set(names)) == len(names)
+    assert len(set(colours)) == len(colours)
+    assert label("fw-cam:beta=0.8") == POLICIES["fw-cam"]
+    assert label("greedy:weight=mu") != POLICIES["greedy"]

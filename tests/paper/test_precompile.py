@@ -5,7 +5,7 @@ from __future__ import annotations
 from malleable.engine.compiling import _compiled_once, code_size
 from malleable.paper.contracts import Cell
 from malleable.paper.precompile import rules_of
-from malleable.policies.rules.greedy_job_rules import greedy_jobs_rule
+from malleable.policies.rules.market_rules import greedy_jobs_rule
 from malleable.policies.srpt import srpt
 
 

@@ -1,8 +1,12 @@
 """Files behind a module: what it imports counts, what it does not import does not."""
 
+from malleable.catalog import kinds
 from malleable.paper.contracts import QUICK
 from malleable.paper.reproduce import all_experiments
-from malleable.paper.source_digest import PACKAGE, digest, files, members, source
+from malleable.paper.source_digest import PACKAGE, digest, files, imported, members, source
+
+WORDS = ("/__init__.py", "/findings.py", "/policies.py", "/columns.py", "/comparisons.py", "/curves.py")
+"""Modules of experiments that say what values show."""
 
 
 def names(module):
@@ -10,31 +14,49 @@ def names(module):
 
 
 def test_imports_of_imports_count():
-    """The kernel depends on the blocks of marks and on the speedup table, and through it on the families."""
+    """The kernel depends on the blocks of marks and on the speedup table; families count for every cell."""
     found = names("malleable.engine.kernels.class_kernel")
     direct = {"engine/kernels/class_kernel.py", "engine/mark_blocks.py", "engine/speedup_table.py"}
-    assert direct | {"speedups/power.py"} <= found
+    assert direct | {"numerics/hull.py"} <= found
+    assert {"malleable.speedups.power", "malleable.distributions.pareto"} <= set(
+        members("malleable.speedups") + members("malleable.distributions")
+    )
 
 
 def test_others_do_not_count():
     """A new policy does not make the kernel, or another policy, stale."""
-    assert not any(
-        name.startswith(("policies/", "cli/")) for name in names("malleable.engine.kernels.class_kernel")
-    )
+    found = names("malleable.engine.kernels.class_kernel")
+    assert not found & {f"policies/{kind}.py" for kind in kinds("policies")}
+    assert not any(name.startswith("cli/") for name in found)
     assert "policies/hell.py" not in names("malleable.policies.knee")
 
 
 def test_modules_named_in_an_import_count():
     """`from malleable.paper.experiments.shared import evidence` leads to the module."""
-    found = names("malleable.paper.experiments.e02_converge.verdicts")
+    found = names("malleable.paper.experiments.e02_converge.findings")
     assert "paper/experiments/shared/evidence.py" in found
 
 
+def test_imports_are_those_that_python_sees(tmp_path):
+    """Every form of an import counts, wherever it stands; an example in a text is none."""
+    page = tmp_path / "page.py"
+    page.write_text(
+        '"""An example:\n\n    from malleable.quoted import nothing\n"""\n'
+        "from malleable.one import (\n    a,  # b\n    c as d,\n)\n"
+        "def f():\n    import malleable.two.three; from malleable import four\n"
+    )
+    found = {name for name in imported(page) if name.startswith("malleable.")}
+    assert found == {
+        "malleable.one", "malleable.one.a", "malleable.one.c", "malleable.two.three", "malleable.four"
+    }  # fmt: skip
+    assert "policies/base/function_policy.py" in names("malleable.contracts")
+
+
 def test_words_about_values_do_not_make_them_stale():
-    """Cells depend on what computes them, not on the figures, verdicts and words made from their values."""
+    """Cells depend on what computes them, not on the findings made from their values."""
     for module in {cell.work.__module__ for one in all_experiments() for cell in one.cells(QUICK)}:
         ours = [name for name in names(module) if name.startswith("paper/experiments/")]
-        told = [name for name in ours if name.endswith(("__init__.py", "figures.py", "verdicts.py"))]
+        told = [name for name in ours if name.endswith(WORDS)]
         assert not told, f"{module} depends on {told}"
 
 

@@ -301,3 +301,28 @@ def test_random_proposals_of_whole_cores(drawn, form, size):
     assert found.sum() <= 8
     if form is asked:
         assert np.allclose(found, propose(size, 8), atol=1e-8)
+
+
+@dataclass(frozen=True)
+class Register(Policy):
+    """Equal shares; notes which job was seen under which name."""
+
+    seen: Any
+
+    def allocate(self, jobs, cores, *, integer=False):  # noqa: ARG002
+        assert len(set(jobs.ids)) == len(jobs)
+        for name, size, age in zip(jobs.ids, jobs.size, jobs.age, strict=True):
+            self.seen.setdefault(name, []).append((size, age))
+        return Allocation(np.full(len(jobs), max(1.0, cores // len(jobs))), None)
+
+
+@pytest.mark.filterwarnings("ignore::malleable.engine.compiling.SlowPolicyWarning")
+def test_jobs_have_names_in_simulations():
+    """`jobs.ids` names each job present, by a number in order of arrival that it keeps for life."""
+    policy = Register({})
+    simulate("paper", 64, policy, load=0.1, jobs=300)
+    assert sorted(policy.seen, key=int) == [str(number) for number in range(300)]
+    for visits in policy.seen.values():
+        assert len({size for size, _ in visits}) == 1
+        assert [age for _, age in visits] == sorted(age for _, age in visits)
+    assert max(map(len, policy.seen.values())) > 5

@@ -15,9 +15,8 @@ from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
 from malleable.policies.base.job_rule import job_rows
-from malleable.policies.rules.gear_rule import gear_rule
-from malleable.policies.rules.gear_table import gear_table
-from malleable.policies.rules.market_groups import WHAM, WORK
+from malleable.policies.rules.class_rules import WHAM, WORK
+from malleable.policies.rules.gears import gear_rule, gear_table
 from support import strategies as gen
 from support.examples import examples
 

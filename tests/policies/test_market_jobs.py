@@ -18,12 +18,18 @@ from malleable.policies.fw_cam import FwCam
 from malleable.policies.fw_cam_repaired import FwCamRepaired
 from malleable.policies.greedy import Greedy
 from malleable.policies.greedy_star import GreedyStar
-from malleable.policies.rules.class_rules import equi_rule, fixed_rule, greedy_rule, market_table, wham_rule
-from malleable.policies.rules.class_rules_in_closed_form import newton_rule, quadratic_rule
-from malleable.policies.rules.greedy_job_rules import greedy_jobs_rule
-from malleable.policies.rules.market_groups import market_jobs_table
-from malleable.policies.rules.wham_job_rules import wham_integer_rule, wham_jobs_rule
-from malleable.policies.rules.whittle_job_rule import whittle_rule
+from malleable.policies.rules.class_rules import (
+    equi_rule,
+    fixed_rule,
+    greedy_rule,
+    market_table,
+    newton_rule,
+    quadratic_rule,
+    wham_rule,
+)
+from malleable.policies.rules.market import market_jobs_table
+from malleable.policies.rules.market_rules import greedy_jobs_rule, wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.whittle_rule import whittle_rule
 from malleable.policies.wham import Wham
 from malleable.policies.wham_integer import WhamInteger
 from malleable.policies.whittle import Whittle

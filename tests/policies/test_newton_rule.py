@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from malleable.policies.rules.class_rules_in_closed_form import newton_rule, newton_table
+from malleable.policies.rules.class_rules import newton_rule, newton_table
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.power import Power
 

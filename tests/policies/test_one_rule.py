@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 
@@ -14,11 +15,11 @@ from malleable.contracts import Policy
 from malleable.errors import PolicyError
 from malleable.model import paper_workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base import run_rule as running
 from support import market_oracle, whittle_oracle
 from support.examples import examples
 from support.strategies import jobs_of, numbers, speedups, workloads
 
+running = importlib.import_module("malleable.policies.base.run_rule")
 MARKET = ["wham", "wham-integer", "equi", "greedy-star", "whittle", "whittle:alpha=1"] + [
     f"greedy:weight={weight}" for weight in ("1", "mu", "c", "cmu", "c/x")
 ]

@@ -7,9 +7,9 @@ import pytest
 
 from malleable.contracts import Policy
 from malleable.engine.kernels.count_kernel import Visits, count_kernel, follow
-from malleable.policies.improvement.quadratic_fit import Chain, bellman, drift, fitted
-from malleable.policies.rules.blind_wham import blind_wham
-from malleable.policies.rules.value_table import Value
+from malleable.policies.improved.count_value import Value
+from malleable.policies.improved.count_value_fit import Chain, bellman, drift, fitted
+from malleable.policies.improved.paths import blind_wham
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from support.chains import AMDAHL, POWER, exponential, phases, workload

@@ -15,13 +15,12 @@ from malleable.engine.speedup_table import encode
 from malleable.model import Workload
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.paper.experiments.e15_few_cores.systems import WORKLOADS as SYSTEMS
-from malleable.paper.experiments.shared.named_workloads import short_and_long
+from malleable.paper.experiments.shared.workloads import short_and_long
 from malleable.policies.base.job_rule import job_rows
 from malleable.policies.base.paired_trial import Trial
-from malleable.policies.rules.fitted_rule import fitted_rule
-from malleable.policies.rules.value_features import value_numbers
-from malleable.policies.size_aware import improvement as improving
-from malleable.policies.size_aware.size_moments import features, size_moments, slopes
+from malleable.policies.fitted import improvement as improving
+from malleable.policies.fitted.size_value import fitted_rule, value_numbers
+from malleable.policies.fitted.size_value_fit import features, size_moments, slopes
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import SteppedBackWarning, WhamFitted
 from malleable.theory.core_division import RealCores

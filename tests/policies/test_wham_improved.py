@@ -14,11 +14,11 @@ from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base.job_rule import job_rows
 from malleable.policies.base.paired_trial import Trial, relative
-from malleable.policies.improvement import paths
-from malleable.policies.improvement import plan as planning
-from malleable.policies.rules.improved_job_rules import improved_jobs_rule, improved_jobs_table
-from malleable.policies.rules.improved_rule import improved_rule
-from malleable.policies.rules.value_table import HEADER, UNIT, WEIGHT, Value, value_table, write_weights
+from malleable.policies.improved import paths
+from malleable.policies.improved import plan as planning
+from malleable.policies.improved.count_value import COUNT_VALUE, NOW, Value, value_table, write_weights
+from malleable.policies.improved.improved_rule import improved_rule
+from malleable.policies.improved.job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.core_division import RealCores
 from malleable.theory.decision_process import evaluate
@@ -112,7 +112,7 @@ class TestRule:
         gains, widths = np.zeros(states.shape), np.zeros(states.shape)
         for row, state in enumerate(states.astype(float)):
             write_weights(state, 8.0, table)
-            gains[row] = table[int(table[1]) + HEADER + 3 * WEIGHT :][:3]
+            gains[row] = table[int(table[1]) + len(COUNT_VALUE) + 3 * NOW.WEIGHT :][:3]
             rule(state, 8.0, table, widths[row])
         speeds = states * np.column_stack([s(k) for s, k in zip(made.speedups, widths.T, strict=True)])
         best = RealCores(made.speedups, states, 8.0).best(gains)
@@ -195,11 +195,11 @@ class TestEverywhere:
         for counts in ((1, 3), (2, 1), (4, 4)):
             jobs = Jobs.of(made, np.repeat([0, 1], counts), np.ones(sum(counts)))
             table, found = a_table(made, 8.0), IMPROVED.allocate(jobs, 8)
-            rows, unit = int(table[1]) + HEADER, table[int(table[1]) + UNIT]
+            rows, unit = int(table[1]) + len(COUNT_VALUE), table[int(table[1]) + COUNT_VALUE.UNIT]
             write_weights(np.array(counts, float), 8.0, table)
             speedups = [one.speedup for one in made.classes]
             for i, k in zip(jobs.class_index, found.cores, strict=True):
-                weight = table[rows + 2 * WEIGHT + i] * unit
+                weight = table[rows + 2 * NOW.WEIGHT + i] * unit
                 if k > 1.0 + 1e-9:
                     slope = weight * float(speedups[i].slope(k))
                     assert found.price == pytest.approx(slope, rel=1e-6)

@@ -56,9 +56,10 @@ def test_the_engine_is_chosen_by_name(monkeypatch):
     """Another engine takes one entry; a name that is none is an error that offers those that there are."""
     started = []
 
-    def noted(*args, least_jobs, **options):
+    def noted(*args, least_jobs, seed, **options):
         started.append(args[1])
         assert least_jobs > 0
+        assert seed == 1
         return Run(*args, **options)
 
     monkeypatch.setattr(engines, "ENGINES", {**engines.ENGINES, "gpu": noted})

@@ -147,6 +147,17 @@ def test_confidence_is_a_fraction(confidence):
         cost_of(records(np.ones(10)), confidence=confidence)
 
 
+def test_estimates_in_other_units():
+    """A positive factor, a unit and a shift move an interval with its mean; no end stays none."""
+    cost = Estimate(2.0, 1.5, 3.0)
+    assert cost.scaled(100.0) == Estimate(200.0, 150.0, 300.0)
+    assert cost.over(4.0) == Estimate(0.5, 0.375, 0.75)
+    assert cost.over(2.0).shifted(-1.0) == Estimate(0.0, -0.25, 0.5)
+    unknown = Estimate().scaled(3.0).over(7.0).shifted(1.0)
+    assert (unknown.low, unknown.high) == (-np.inf, np.inf)
+    assert np.isnan(unknown.mean)
+
+
 def test_precision():
     """A precision is reached when the relative half-width is at most it, and always when none is asked."""
     assert reached(Estimate(10.0, 9.9, 10.1), 0.0101)

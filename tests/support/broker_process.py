@@ -111,12 +111,12 @@ class BrokerProcess:
         return JobFolder(self.state / "jobs" / job)
 
     def supervisors(self) -> list[int]:
-        """The supervisors of this broker that live."""
+        """The supervisors of this broker that live: those that write to the log in a program's folder."""
         found = []
         for process in processes():
             with suppress(OSError):
-                words = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")
-                if "malleable.live.supervisor" in words and str(self.state) in words[-2]:
+                log = Path(f"/proc/{process.pid}/fd/2").readlink()
+                if log.is_relative_to(self.state) and log.name.startswith("supervisor.log"):
                     found.append(process.pid)
         return found
 

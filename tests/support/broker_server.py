@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import httpx
 
 from malleable.errors import ExecutionError
 from malleable.live.broker import Broker
-from malleable.live.http_client import NO_CERTIFICATES, BrokerClient
+from malleable.live.http_client import BrokerClient
 from malleable.live.orders import RefusedError
 from malleable.live.scheduler import Scheduler
 from malleable.live.server.access import Access
@@ -30,6 +31,8 @@ from malleable.model import paper_workload
 from support.living import wait_until
 from support.shell import PATIENCE, environment
 
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Nothing is encrypted here, and to read all that a machine trusts takes 20 ms."""
 TOKEN = "a-token-that-only-the-tests-know-of"
 
 
@@ -86,7 +89,9 @@ class IdlePrograms:
         assert self.seats.pop(job) == on_order
 
     def drain(self):
-        """Nothing runs."""
+        """Nothing runs, unless a test says so."""
+
+    present = 0
 
 
 class BrokerThread:
@@ -163,10 +168,11 @@ def broker_thread(**options):
 class ServeProcess:
     """`malleable serve` in a process of its own; `kill` and `start` it as often as you like."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, first=":"):
         self.home, self.state = folder / "home", folder / "state"
         self.path = self.home / "broker.sock"
-        self._options = options
+        serve = [sys.executable, "-m", "malleable", "serve", *options]
+        self._command = ["sh", "-c", f'{first}; exec "$@"', "sh", *serve]
         self.environment = {
             **environment(),
             "MALLEABLE_HOME": str(self.home),
@@ -180,7 +186,7 @@ class ServeProcess:
     def start(self):
         """Start it, and wait for the line that says where it listens."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "malleable", "serve", *self._options],
+            self._command,
             stdout=subprocess.PIPE,
             env=self.environment,
             encoding="utf-8",
@@ -221,10 +227,10 @@ class ServeProcess:
 
 
 @contextmanager
-def serve_process(*options):
-    """`malleable serve`, started, and ended with all programs that it has left."""
+def serve_process(*options, first=":"):
+    """`malleable serve`, started behind a line of shell, and ended with all programs that it has left."""
     with short_folder() as folder:
-        made = ServeProcess(folder, *options)
+        made = ServeProcess(folder, *options, first=first)
         made.start()
         try:
             yield made

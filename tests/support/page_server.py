@@ -28,6 +28,12 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path in {"/v1/status", "/v1/history"}:
             document = self.outer.status if self.path.endswith("status") else self.outer.history
             self.answer(200, json.dumps(document).encode())
+        elif self.path == "/v1/jobs?ended=20&present=false":
+            self.answer(200, json.dumps({"jobs": self.outer.ended}).encode())
+        elif "/log?stream=" in self.path:
+            allowed = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+            text = self.outer.logs.get(self.path.split("/")[3], {}).get(self.path.partition("stream=")[2], "")
+            self.answer(200 if allowed else 401, text.encode() if allowed else b"{}", "text/plain")
         elif self.path.startswith("/v1/events?most="):
             self.stream()
         else:
@@ -76,7 +82,7 @@ class PageServer:
 
     def __init__(self, status, history):
         self.status, self.history = status, history
-        self.changes, self.streams = [], []
+        self.changes, self.streams, self.ended, self.logs = [], [], [], {}
         self.start(0)
 
     def start(self, port):

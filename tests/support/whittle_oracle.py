@@ -1,6 +1,6 @@
 """The discounted Whittle policy by other means: the bandits of `theory.whittle`, vectorised.
 
-An oracle for `malleable.policies.rules.whittle_job_rule`; `allocation(policy, jobs, cores)` answers as
+An oracle for `malleable.policies.rules.whittle_rule`; `allocation(policy, jobs, cores)` answers as
 `policy.allocate` does, and shares with it how the cores are made whole.
 """
 
@@ -15,7 +15,7 @@ from scipy import optimize
 
 from malleable.contracts import Allocation
 from malleable.policies.rules.tolerances import DUST
-from malleable.policies.rules.whittle_whole_cores import Bandits, whole_widths
+from malleable.policies.whittle import Bandits, whole_widths
 from malleable.theory.market import PROHIBITIVE
 from malleable.theory.whittle import whittle_index
 

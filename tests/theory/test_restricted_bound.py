@@ -67,6 +67,39 @@ def test_a_linear_programme_agrees(seed):
     )
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_what_the_next_core_is_worth(seed):
+    """It is the difference of two bounds, asked for on n and on n + 1 cores, and so of two programmes."""
+    workload, cores = restricted(seed)
+    here, more = malleable.bound(workload, cores), malleable.bound(workload, cores + 1)
+    if not workload.restricted:
+        assert "next_core_value" not in here.to_dict()
+        return
+    found = here.to_dict()
+    scale = here.bound * 1e-12
+    assert found["next_core_value"] == pytest.approx(here.bound - more.bound, abs=scale)
+    assert found["next_core_saves"] == pytest.approx(
+        workload.total_rate * found["next_core_value"], rel=1e-14
+    )
+    whole = linear_programme(workload, cores) - linear_programme(workload, cores + 1)
+    if all(one.allowed_widths.allowed(cores) is not None for one in workload.job_types):
+        assert found["next_core_value"] == pytest.approx(whole, abs=1e-8 * here.bound)
+
+
+def test_a_core_that_only_allows_wider_jobs():
+    """Where all jobs run on all n cores, core-time has the price 0, but one more core makes them faster."""
+    sequential, rate, cost = 0.02, 0.05, 3.0
+    row = gen.job_class("a", rate, 2.0, {"kind": "amdahl", "sequential": sequential}, cost) | {
+        "widths": "whole"
+    }
+    found = malleable.bound(Workload.from_dict({"classes": [row]}), 128)
+    assert found.price == found.core_value == 0.0
+    at_128, at_129 = (2.0 * cost * (sequential + (1.0 - sequential) / n) for n in (128, 129))
+    assert found.bound == pytest.approx(at_128, rel=1e-12)
+    assert found.next_core_value == pytest.approx(at_128 - at_129, rel=1e-9)
+    assert found.next_core_saves == pytest.approx(rate * (at_128 - at_129), rel=1e-9)
+
+
 def check_above_unrestricted(seed):
     """Restrictions raise every bound, or leave it as it is."""
     workload, cores = restricted(seed)

@@ -393,6 +393,40 @@ def test_each_worker_is_initialized_once(make):
     assert STATE == ()
 
 
+INITIALIZED = """
+from functools import partial
+from malleable.live import Executor
+
+table = None
+
+def load(size):
+    global table
+    table = list(range(size))
+
+def element(i):
+    return helper(i)
+
+def helper(i):
+    return table[i]
+
+with Executor(broker="embedded", initializer=load, initargs=(9,)) as executor:
+    assert list(executor.map(element, range(9))) == list(range(9))
+    assert executor.submit(partial(element, 3)).result() == 3
+    assert executor.submit(lambda: table[-1]).result() == 8
+assert table is None
+"""
+
+
+def test_an_initializer_of_a_script(tmp_path):
+    """The globals that it assigns are seen by all functions of the script, as when processes are forked."""
+    (tmp_path / "script.py").write_text(INITIALIZED)
+    command = [sys.executable, "script.py"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def fail_to_start():
     raise ValueError("no database")
 
@@ -424,6 +458,8 @@ def test_options_that_cannot_be(make, broker):
         {"max_tasks_per_child": "many"},
         {"initializer": 123},
         {"initializer": units.square, "initargs": (threading.Lock(),)},
+        {"initializer": units.square, "initargs": 3},
+        {"initializer": units.square, "initargs": "path"},
     ):
         with pytest.raises((ParameterError, ExecutionError), match=r"max_tasks|initializer|initargs"):
             make(**wrong)
@@ -438,6 +474,8 @@ def test_options_that_cannot_be(make, broker):
         ([], {"chunksize": 10}, r"no option 'chunksize' \(leave it out"),
         ([], {"max_worker": 4}, r"no option 'max_worker' \(did you mean 'max_workers'"),
         ([], {"weight": 0.0}, r"weight: must be greater than 1e-100, got 0.0 \(leave it out"),
+        ([], {"weight": float("nan")}, "weight: must be a finite number, got nan"),
+        ([""], {}, "job_class: must have at least 1 character, got ''"),
         ([], {"max_workers": 0}, "max_workers must be a whole number of at least 1, got 0"),
     ],
 )

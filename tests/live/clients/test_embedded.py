@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import types
+from contextlib import ExitStack
 
 import pytest
 
@@ -15,6 +16,7 @@ from malleable.live import embedded
 from malleable.live.broker import RefusedError
 from malleable.live.cpus import CpuSets
 from malleable.live.membership import JobRequest, join
+from support.broker_server import broker_thread
 from support.embedded_brokers import embedded_broker, jobs_of
 from support.living import wait_until
 
@@ -58,6 +60,35 @@ def test_jobs_share():
         two.seat.end("finished")
         wait_until(lambda: one[-1].cores == 4, "all cores again")
         assert broker.state()["ended"] == {"finished": 0, "failed": 1, "cancelled": 0, "lost": 0}
+
+
+CONTAINER = """\
+import os, time
+from malleable.live.membership import JobRequest, join
+seat = join(JobRequest("x"), lambda order: None)
+print(os.getpid(), seat.job, flush=True)
+time.sleep(600)
+"""
+
+
+def test_processes_of_one_number_have_jobs_of_two_names():
+    """Scripts in two containers that share a broker may both be process 1: none is refused for its name."""
+    container = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*container, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system lets no process number its children anew")
+    with broker_thread() as broker, ExitStack() as stack:
+        there = {**os.environ, "MALLEABLE_BROKER": str(broker.path)}
+        said = []
+        for _ in range(2):
+            script = [*container, sys.executable, "-c", CONTAINER]
+            process = stack.enter_context(
+                subprocess.Popen(script, env=there, stdout=subprocess.PIPE, encoding="utf-8")
+            )
+            stack.callback(process.kill)
+            said.append(process.stdout.readline().split())
+        assert [number for number, _ in said] == ["1", "1"]
+        assert {job for _, job in said} == {*broker.jobs()}
+        assert len(broker.jobs()) == 2
 
 
 def test_what_makes_no_sense_is_an_error_of_who_joins():

@@ -28,7 +28,7 @@ from malleable.live.events import CoresChanged
 from support import joblib_tasks as tasks
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
-from support.living import wait_until
+from support.living import fork_servers, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 
@@ -47,9 +47,8 @@ def broker():
 
 
 def end_kept_executors():
-    for kept in joblib_backend._kept.values():
-        for executor in kept:
-            executor.shutdown()
+    for _, executor in joblib_backend._kept:
+        executor.shutdown()
     joblib_backend._kept.clear()
 
 
@@ -114,6 +113,27 @@ def test_workers_are_used_again(malleably):
     wait_until(lambda: not jobs_of(malleably), "the end of the job")
     again = set(Parallel()(delayed(tasks.pid_after)(0.05) for _ in range(8)))
     assert first & again
+
+
+def test_few_sets_of_options_are_kept(malleably):
+    """Calls with ever new options leave no more Executors behind than a few: threads and fork servers end.
+
+    The options that were used last still have their workers.
+    """
+
+    def managers():
+        return [thread for thread in threading.enumerate() if thread.name == "malleable-pool"]
+
+    end_kept_executors()
+    wait_until(lambda: not managers(), "the end of what other tests have left")
+    for number in range(joblib_backend.MOST_KEPT + 3):
+        with parallel_config(backend="malleable", job_class=f"class-{number}"):
+            last = set(Parallel()(delayed(tasks.pid_after)(0.01) for _ in range(4)))
+    assert len(joblib_backend._kept) == joblib_backend.MOST_KEPT
+    wait_until(lambda: len(managers()) == joblib_backend.MOST_KEPT, "the end of the others' threads")
+    wait_until(lambda: len(fork_servers()) <= joblib_backend.MOST_KEPT, "the end of their fork servers")
+    with parallel_config(backend="malleable", job_class=f"class-{number}"):
+        assert last & set(Parallel()(delayed(tasks.pid_after)(0.05) for _ in range(8)))
 
 
 def test_errors_are_raised_and_the_rest_is_aborted(malleably):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -98,7 +100,7 @@ def test_it_follows_its_orders(start, folder):
         job.obeyed(1, CPUS[:1])
         wait_until(lambda: look_up(pid).state != "T", "going on")
         assert [number for _, number in job.seat.confirmed] == [1, 2, 3, 4, 5]
-        assert folder.held().history(time.time())[1] > 0.0
+        assert folder.held().history(time.monotonic())[1] > 0.0
 
 
 def test_more_cores_are_noted_before_they_are_used(start, folder, monkeypatch):
@@ -212,6 +214,101 @@ def test_a_full_disk_at_the_start(start, folder, monkeypatch):
         job.order(1)
         assert job.ending.result(60.0) == Ending("finished", 0)
     assert len(tries) == 3
+
+
+def test_a_clock_that_is_set_meanwhile(start, folder, monkeypatch):
+    """How long a program was there, and at which widths, does not depend on a clock that someone sets."""
+    usual = time.time
+    with start("sleep 600") as job:
+        job.obeyed(1)
+        monkeypatch.setattr(time, "time", lambda: usual() + 30 * 86400.0)
+        job.obeyed(2)
+        assert job.client.time_now() - job.client.started_at < 60.0
+        assert 0.0 < sum(folder.held().history(time.monotonic()).values()) < 60.0
+
+
+@pytest.mark.parametrize("place", ["fsync", "touch", "open", "Popen"])
+def test_what_fails_after_the_mark(start, folder, tmp_path, monkeypatch, place):
+    """Whatever the machine refuses before the command runs, its turn is not lost, and it runs once."""
+    module = {"fsync": os, "touch": Path, "open": os, "Popen": subprocess}[place]
+    usual, tries = getattr(module, place), []
+
+    def refuse(*arguments, **options):
+        if folder.started and len(tries) < 3:
+            tries.append(1)
+            raise OSError(errno.EAGAIN if place == "Popen" else errno.ENOSPC, "refused")
+        return usual(*arguments, **options)
+
+    monkeypatch.setattr(program_module, "RETRY_SECONDS", 0.01)
+    with start("echo x >> ran") as job:
+        monkeypatch.setattr(module, place, refuse)
+        job.order(1)
+        assert job.ending.result(60.0) == Ending("finished", 0)
+    assert (len(tries), (tmp_path / "ran").read_text()) == (3, "x\n")
+
+
+def test_what_fails_while_it_runs(start, folder, monkeypatch, caplog):
+    """An order that cannot be followed is tried again, and said once: also to continue it."""
+    monkeypatch.setattr(program_module, "RETRY_SECONDS", 0.01)
+    tries = []
+
+    def refuse(*_):
+        tries.append(1)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with start("sleep 600") as job:
+        job.obeyed(1)
+        pid = folder.program().pid
+        numbers = []
+        for cores in (0, 1):
+            tries.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "listdir", refuse)
+                numbers.append(job.order(cores))
+                wait_until(lambda: len(tries) >= 3, "three attempts")
+            wait_until(lambda: job.seat.confirmed[-1][1] == numbers[-1], "the order")
+            wait_until(lambda: (look_up(pid).state == "T") == (len(numbers) == 1), "its state")
+    assert [record.message for record in caplog.records] == [
+        "cannot follow an order yet: [Errno 24] Too many open files"
+    ]
+
+
+def test_a_turn_that_cannot_be_taken(folder, tmp_path, monkeypatch, caplog):
+    """A paused program whose supervisor cannot look for its turn is not lost, and hears the next broker."""
+    monkeypatch.setattr(program_module, "LOOK_SECONDS", 0.01)
+    tries = []
+
+    class Short:
+        def taken(self, _):
+            tries.append(1)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def forget(self):
+            """It is not paused any more."""
+
+    with driven(ProgramClient(Command(["sleep", "600"], tmp_path), folder, turn=Short())) as job:
+        job.obeyed(1)
+        job.obeyed(0)
+        wait_until(lambda: len(tries) >= 3, "three looks")
+        job.obeyed(1)
+        assert not job.ending.done()
+    assert len(caplog.records) == 1
+
+
+def test_cpus_that_have_vanished(start, folder):
+    """A program is started, widened and narrowed though CPUs that it is given are not there any more."""
+    missing = 1000
+    with start("sleep 600") as job:
+        job.obeyed(1, (missing,))
+        pid = folder.program().pid
+        assert os.sched_getaffinity(pid) == set(CPUS)
+        job.obeyed(2, (missing, CPUS[0]))
+        assert os.sched_getaffinity(pid) == {CPUS[0]}
+        job.obeyed(1, (missing,))
+        job.obeyed(0)
+        job.obeyed(1, CPUS[-1:])
+        assert os.sched_getaffinity(pid) == {CPUS[-1]}
+        assert not job.ending.done()
 
 
 def test_giving_up(start):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from malleable.live.events import Finished
+from malleable.live.events import CoresChanged, Finished
 from malleable.live.page import FILES, HEADERS
 from support.browser import DESK, KEPT, PATIENCE, PHONE, chromium
-from support.live_documents import NASTY, Machine, busy_machine
+from support.live_documents import NASTY, START, Machine, busy_machine
 from support.page_server import TOKEN, PageServer
 
 SCREENS = {
@@ -120,10 +120,11 @@ def test_everything_is_there(visit, machines, tmp_path, name, screen):
     status = machine.status()
     server, seen = visit(status, machine.history.document(), **SCREENS[screen])
     seen.wait_for("document.querySelectorAll('#cores-chart .tick').length > 3")
+    seen.wait_for("performance.getEntriesByType('resource').some((one) => one.name.includes('v1/jobs'))")
     assert seen.said == []
     assert {url.removeprefix(server.address) for url in seen.asked if not url.startswith("data:")} == {
         *("" if path == "/" else path[1:] for path in FILES),
-        *("v1/status", "v1/history", "v1/events?most=200"),
+        *("v1/status", "v1/history", "v1/events?most=200", "v1/jobs?ended=20&present=false"),
     }
     width = SCREENS[screen]["viewport"]["width"]
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -133,7 +134,9 @@ def test_everything_is_there(visit, machines, tmp_path, name, screen):
     pieces = seen.page.locator("#bar .piece:not([hidden])")
     busy = sum(job["granted"] > 0 for job in status["jobs"])
     assert pieces.count() == busy + (status["granted"] < status["cores"])
-    assert seen.page.locator("#speedups figure").count() >= 1
+    observed = sum(bool(one["points"]) for one in status["classes"])
+    assert seen.page.locator("#speedups figure").count() == observed
+    assert seen.page.locator("#waiting").is_visible() == (status["waiting"] > 0)
     folder = Path(KEPT) if KEPT else tmp_path
     folder.mkdir(parents=True, exist_ok=True)
     seen.page.screenshot(path=folder / f"{name}-{screen}.png", full_page=True)
@@ -163,7 +166,83 @@ def test_what_changes_is_seen(visit, changing):
     assert "1 finished" in seen.text("#more-jobs")
     assert "above the bound" in seen.text("#more-cost")
     assert seen.said == []
-    assert len([url for url in seen.asked if "/v1/" in url]) == 3
+    assert len([url for url in seen.asked if "/v1/" in url and "/v1/jobs" not in url]) == 3
+
+
+def test_until_the_broker_answers_it_is_connecting(browser, changing):
+    """A page that has heard nothing yet does not say that there are no jobs."""
+    server = PageServer(changing.status(), changing.history.document())
+    context = browser.new_context(**DESK)
+    try:
+        page = context.new_page()
+        page.route("**/v1/*", lambda _route: None)  # never answered
+        page.goto(server.address)
+        assert page.locator("#connecting").is_visible()
+        assert not page.locator("#no-jobs").is_visible()
+        assert not page.locator("#jobs").is_visible()
+    finally:
+        context.close()
+        server.close()
+
+
+def test_the_price_is_called_an_index(visit, machines):
+    """The price of a core is what divides the cores; nothing on the page calls it a saving."""
+    machine = machines("two")
+    _, seen = visit(machine.status(), machine.history.document())
+    assert "index" in seen.text("#more-price")
+    assert not re.search(r"saved|(?<!not what )one more core would save", seen.text("body"))
+
+
+def test_who_waits_is_on_top(visit, changing):
+    """Jobs without cores and how long they wait stand before all but the numbers, the longest wait first."""
+    changing.broker.tell(CoresChanged(1))
+    for job in ("first", "second", "third"):
+        changing.join(job, "sweep", units=1e4, never_pause=True)
+        changing.run(30)
+    _, seen = visit(changing.status(), changing.history.document())
+    assert seen.page.locator("main > section").nth(1).get_attribute("id") == "waiting"
+    shown = seen.page.locator("#waiting-list li").all_inner_texts()
+    assert [re.sub(r":.*", "", text) for text in shown] == ["second", "third"]
+    assert re.search(r": (1 min|59 s|1 min 1 s), not started", shown[0]), shown
+    assert "2 waiting up to 1 min" in seen.text("#more-jobs")
+
+
+def test_ended_programs_have_logs(visit, changing):
+    """The last programs that ended are listed with outcome and times; their output is there for the token."""
+    server, seen = visit(changing.status(), changing.history.document())
+    assert not seen.page.locator("#ended-programs").is_visible()
+    times = {"submitted": START, "started": START + 5.0, "ended": START + 65.0}
+    known = {"command": ["make", NASTY], "reason": "", "removed": False, **times}
+    server.ended = [
+        {"id": "1", "state": "finished", "exit_code": 0, **known},
+        {"id": "2", "state": "failed", "exit_code": 3, **known},
+    ]
+    server.logs = {"2": {"out": f"hello\n{NASTY}\n", "err": "oh\n"}}
+    server.send({**changing.status(), "ended": {"finished": 1, "failed": 1}})
+    seen.page.wait_for_selector("#ended tr.job")
+    last = seen.page.locator("#ended tr.job").first
+    assert {"2", "failed, 3", "5.0 s", "1 min"} <= set(re.split(r"[\t\n]", last.inner_text()))
+    last.locator("button").click()
+    seen.wait_for("document.querySelector('#ended .log').textContent.includes('token')")
+    seen.page.evaluate(f"sessionStorage.setItem('malleable-token', '{TOKEN}')")
+    last.locator("button").click()
+    last.locator("button").click()
+    seen.wait_for("document.querySelector('#ended .log').textContent.includes('oh')")
+    assert seen.page.locator("#ended .log").first.inner_text() == f"hello\n{NASTY}\noh"
+
+
+def test_what_is_left_is_marked_where_it_is_an_estimate(visit, changing):
+    """A job that has told neither its size nor its progress has ≈ before the time that is left."""
+    changing.join("known", "sweep", units=1e4)
+    changing.run(3)
+    changing.join("guessed", "etl", units=None)
+    _, seen = visit(changing.status(), changing.history.document())
+    rows = seen.page.locator("#jobs tr.job").all()
+    texts = {
+        row.locator(".name").first.inner_text(): row.locator("[data-label=Left]").inner_text() for row in rows
+    }
+    assert texts["guessed"].startswith("≈")
+    assert not texts["known"].startswith("≈")
 
 
 def test_names_are_text(visit, changing):

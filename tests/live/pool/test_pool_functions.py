@@ -80,8 +80,8 @@ class Sent:
     def __init__(self):
         self.messages = []
 
-    def send(self, message):
-        self.messages.append(pickle.loads(message))
+    def send(self, _size, head, *_arguments):
+        self.messages.append(pickle.loads(head))
 
 
 def test_a_worker_is_sent_a_function_once():

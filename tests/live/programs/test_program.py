@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from malleable.errors import ExecutionError, ParameterError
-from malleable.live.process_tree import family, threads
+from malleable.live.process_tree import family, look_up, threads
 from malleable.live.programs import Program
-from malleable.live.programs.cgroup import Cgroup
 from malleable.live.programs.progress import parse_build_progress
 from support.living import alive, assert_gone, is_paused, wait_until
 
@@ -45,6 +44,15 @@ signal.signal(signal.SIGUSR1, note)
 open("ready", "w").close()
 while not os.path.exists("go"):
     time.sleep(0.01)
+"""
+
+WITHOUT_ITS_FIRST_THREAD = """\
+import ctypes
+libc = ctypes.CDLL(None)
+thread, pause = ctypes.c_ulong(), ctypes.cast(libc.pause, ctypes.c_void_p)
+libc.pthread_create(ctypes.byref(thread), None, pause, None)
+open("ready", "w").close()
+libc.pthread_exit(None)
 """
 
 
@@ -216,6 +224,17 @@ def test_progress_in_the_output(start, tmp_path):
     assert told == [(1.0, 4.0), (4.0, 4.0)]
 
 
+def test_a_program_that_goes_on_without_its_first_thread(start, tmp_path):
+    """A process whose first thread has ended is paused and ended like any other, though it looks dead."""
+    program = python(start, tmp_path, WITHOUT_ITS_FIRST_THREAD)
+    wait_until(lambda: look_up(program.pid).state == "Z", "the end of its first thread")
+    status = Path(f"/proc/{program.pid}/task/{max(threads(program.pid))}/status")
+    program.set_width(0)
+    wait_until(lambda: "T (stopped)" in status.read_text(), "a pause")
+    program.cancel()
+    assert program.wait(20) == -signal.SIGTERM
+
+
 def test_cancel_ends_everything(start, tmp_path):
     """All that was started ends, even what left the group, and what is stopped; SIGTERM is the code."""
     program = python(start, tmp_path, BUSY)
@@ -261,30 +280,3 @@ def test_listeners_that_fail(start, tmp_path, caplog):
     assert program.wait(20) == 0
     wait_until(lambda: told == [0], "the end")
     assert "a listener raised an error" in caplog.text
-
-
-def test_a_cgroup(start, tmp_path):
-    """Where a cgroup can be made, its quota follows the width, and it is removed in the end."""
-    parent = tmp_path / "imitation"
-    parent.mkdir()
-    (parent / "cgroup.subtree_control").write_text("cpu memory\n")
-    program = start("sleep", "600", width=2, cgroup_parent=parent)
-    (made,) = [folder for folder in parent.iterdir() if folder.is_dir()]
-    assert (made / "cpu.max").read_text() == "200000 100000\n"
-    assert (made / "cgroup.procs").read_text() == f"{program.pid}\n"
-    program.set_width(3)
-    assert (made / "cpu.max").read_text() == "300000 100000\n"
-    # The kernel's files vanish with their folder; these do not.
-    for file in made.iterdir():
-        file.unlink()
-    program.cancel()
-    program.wait(20)
-    assert not made.exists()
-
-
-def test_no_cgroup(tmp_path):
-    """Without delegation there is no cgroup, and no error."""
-    assert Cgroup.make("job", tmp_path / "missing") is None
-    (tmp_path / "cgroup.subtree_control").write_text("cpu\n")
-    (tmp_path / "job").mkdir()
-    assert Cgroup.make("job", tmp_path) is None

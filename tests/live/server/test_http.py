@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+import tomllib
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -189,6 +191,25 @@ def test_errors_are_sentences(broker, method, place, body, status):
     assert (broker.store.counts(), broker.jobs().keys()) == before
 
 
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"weight": 0}, "weight: must be greater than 1e-100, got 0"),
+        ({"weight": 1e200}, "weight: must be less than 1e+100, got 1e+200"),
+        ({"class": ""}, "class: must have at least 1 character, got ''"),
+        ({"command": []}, "command: must have at least 1 entry, got []"),
+        ({"folder": None}, "folder: must be a valid string, got None"),
+        ({"nonsense": 1}, "nonsense: is not a key that can be given, got 1"),
+    ],
+)
+def test_errors_of_requests_can_be_read(broker, changes, problem):
+    """They are worded as those of the library: the value that was given, and no number of a hundred zeros."""
+    with broker.http() as http:
+        found = http.post("/v1/jobs", json={"command": ["x"], "folder": "/"} | changes)
+        assert found.json()["error"] == problem
+        assert http.post("/v1/jobs", json={"command": ["x"]}).json()["error"] == "folder: is missing"
+
+
 def test_names_of_jobs_may_be_anything(broker, client):
     """Slashes, dots, question marks and quotes in a client's name are part of the name."""
     for name in ("a/b", "../etc/passwd", "a?b=c", "ü &%", "x" * 200):
@@ -208,7 +229,7 @@ def test_the_description_is_complete(broker):
         ("/v1/status", "get"), ("/v1/history", "get"), ("/v1/events", "get"), ("/v1/jobs", "post"),
         ("/v1/jobs", "get"), ("/v1/jobs/{job}", "get"), ("/v1/jobs/{job}", "patch"),
         ("/v1/jobs/{job}", "delete"), ("/v1/jobs/{job}/log", "get"), ("/v1/machine", "patch"),
-        ("/v1/drain", "post"),
+        ("/v1/drain", "post"), ("/v1/alive", "get"),
     }  # fmt: skip
     assert all(part["description"] for item in paths.values() for part in item.values())
 
@@ -239,7 +260,7 @@ def test_a_log_that_was_removed(broker, client):
     broker.store.mark_ended(job, "failed", 3, started=1.0)
     assert b"".join(client.log(job)) == b""
     assert client.job(job)["removed"] is False
-    broker.store.mark_removed(job)
+    broker.store.mark_removed([job])
     with pytest.raises(ExecutionError, match="was removed") as raised:
         next(client.log(job))
     assert "--keep" in raised.value.hint
@@ -247,3 +268,12 @@ def test_a_log_that_was_removed(broker, client):
         assert http.get(f"/v1/jobs/{job}/log").status_code == 410
     found = client.job(job)
     assert (found["state"], found["exit_code"], found["removed"]) == ("failed", 3, True)
+
+
+def test_the_extra_asks_for_a_uvicorn_that_has_the_protocol():
+    """`websockets-sansio` came with uvicorn 0.35: whoever installs the extra gets that or a later one."""
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for extra in ("live", "dev"):
+        (asked,) = [one for one in extras[extra] if one.startswith("uvicorn")]
+        assert tuple(map(int, asked.partition(">=")[2].split("."))) >= (0, 35)

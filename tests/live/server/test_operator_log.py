@@ -24,6 +24,22 @@ def test_a_line_is_one_line():
     assert len(entry("x", y="z" * 10_000)) < 300
 
 
+def test_warnings_that_are_the_same_are_few(tmp_path, monkeypatch):
+    """One a minute of each text, whatever stands in it, with how many were left out; no other line is."""
+    now = [0.0]
+    monkeypatch.setattr("malleable.live.operator_log.time.monotonic", lambda: now[0])
+    with logging_to(str(tmp_path / "log"), "info"):
+        for second in range(600):
+            now[0] = second / 2.0
+            for job in (1, 2):
+                LOGGER.warning("cannot note the end of program %s yet: %s", job, "100 % full")
+        LOGGER.info("here")
+        LOGGER.info("here")
+    lines = [line.split(" ", 2)[2] for line in (tmp_path / "log").read_text().splitlines()]
+    text = "cannot note the end of program 1 yet: 100 % full"
+    assert lines == [text, *[f"{text} (and 239 more like this)"] * 4, "here", "here"]
+
+
 @pytest.mark.parametrize(
     ("level", "words"), [("debug", 4), ("info", 3), ("warning", 0)]
 )  # fmt: skip

@@ -11,11 +11,13 @@ import pytest
 
 from malleable.errors import OutputError
 from malleable.live import unix_socket
-from malleable.live.http_client import NO_CERTIFICATES, BrokerClient, NoBrokerError
+from malleable.live.broker_lock import alone
+from malleable.live.events import Cancelled
+from malleable.live.http_client import BrokerClient, NoBrokerError
 from malleable.live.server.access import MOST_BODY, read_or_make_token
-from malleable.live.server.listening import alone, unix_listener
+from malleable.live.server.listening import unix_listener
 from malleable.live.server.paths import broker_socket, private, runtime_folder, state_folder
-from support.broker_server import TOKEN, broker_thread, serve_process, short_folder
+from support.broker_server import NO_CERTIFICATES, TOKEN, broker_thread, serve_process, short_folder
 from support.living import wait_until
 
 WRITES = [
@@ -61,6 +63,42 @@ def test_loopback_needs_the_token_to_write(broker, http, method, place, body, he
     after = broker.service.status()["jobs"], broker.service.machine(), broker.store.counts()
     assert [[job["id"] for job in each[0]] for each in (before, after)] == [["1"], ["1"]]
     assert before[1:] == after[1:]
+
+
+SECRET = "the-secret-of-its-user"
+
+
+def test_without_the_token_no_one_learns_what_programs_are():
+    """Commands, folders and reasons of programs that wait, run and have ended are their user's alone."""
+    request = {
+        "command": ["sh", "-c", SECRET], "folder": f"/{SECRET}", "environment": {"A": SECRET},
+        "on_resize": f"echo {SECRET}",
+    }  # fmt: skip
+    with (
+        broker_thread(loopback=True) as broker,
+        broker.http() as own,
+        httpx.Client(base_url=f"http://127.0.0.1:{broker.port}", verify=NO_CERTIFICATES) as http,
+    ):
+        ended, waits = (broker.service.submit(request) for _ in range(2))
+        broker.broker.tell(Cancelled(ended))
+        broker.store.mark_ended(ended, "failed", reason=f"cannot run {SECRET}")
+        places = [
+            f"/v1/{place}"
+            for place in ("status", "jobs", "jobs?present=false", f"jobs/{ended}", f"jobs/{waits}")
+        ]
+        for place in (*places, "/v1/history"):
+            assert SECRET not in http.get(place).text, place
+        for place in places:
+            assert SECRET in http.get(place, headers=bearer(TOKEN)).text, place
+            assert SECRET in own.get(place).text, place
+        assert SECRET not in _first_event(http, {})
+        assert SECRET in _first_event(http, bearer(TOKEN))
+        assert http.get(f"/v1/jobs/{ended}").json()["command"] is None
+
+
+def _first_event(http, headers):
+    with http.stream("GET", "/v1/events", headers=headers) as response:
+        return next(line for line in response.iter_lines() if line.startswith("data: "))
 
 
 def test_loopback_reads_without_the_token_and_writes_with_it(broker, http):

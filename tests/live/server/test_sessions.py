@@ -17,6 +17,7 @@ from malleable.live.events import Finished, Progressed
 from malleable.live.http_client import BrokerClient
 from malleable.live.membership import JobRequest
 from malleable.live.orders import Held, RefusedError
+from malleable.live.server import listening
 from support.broker_server import BrokerThread, broker_thread, serve_process, short_folder
 from support.living import alive, kill, wait_until
 
@@ -147,6 +148,27 @@ def test_a_killed_client_is_missed_at_once(broker, fork):
             if child is not None:
                 kill(child)
     one.seat.end("finished")
+
+
+def test_a_client_that_is_stopped_loses_its_cores_and_gets_some_again(monkeypatch):
+    """Ctrl-Z for a client: its cores go to another job after the stated time; when it wakes they share."""
+    assert listening.PING_SECONDS + listening.SILENT_SECONDS <= 60.0
+    monkeypatch.setattr(listening, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(listening, "SILENT_SECONDS", 1.0)
+    with broker_thread() as broker:
+        one = Client(broker.path, "one")
+        command = [sys.executable, "-c", CLIENT, str(broker.path), "two"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                wait_until(lambda: broker.jobs().get("two", {}).get("in_use") == 2, "its cores")
+                process.send_signal(signal.SIGSTOP)
+                wait_until(lambda: [*broker.jobs()] == ["one"] and one.cores == 4, "the cores of the other")
+                process.send_signal(signal.SIGCONT)
+                wait_until(lambda: broker.jobs().get("two", {}).get("in_use") == 2, "its return")
+                assert one.cores == 2
+            finally:
+                process.kill()
+        one.seat.end("finished")
 
 
 def test_the_end_of_a_server_is_not_the_end_of_its_jobs():

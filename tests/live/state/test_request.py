@@ -20,6 +20,12 @@ def test_a_request_is_read_back_as_it_was_written():
     assert ProgramRequest.of(made) is made
 
 
+def test_words_are_bytes():
+    """Words, folder and variables may hold bytes that are not UTF-8, and keep them through JSON."""
+    made = ProgramRequest(("x\udcff",), "/\udce9", {"A\udcff": "\udcff"}, on_resize="tell \udcff")
+    assert ProgramRequest.of(json.loads(json.dumps(made.parameters()))) == made
+
+
 @pytest.mark.parametrize(
     ("command", "form"),
     [

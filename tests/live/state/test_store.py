@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,17 +10,20 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from malleable.live.state import ProgramRequest, Store, StoreError
+from malleable.live.state import ProgramRequest, Store, StoreError, schema
+from malleable.live.state import store as store_module
 from malleable.live.state.store import PRESENT
 from support.disks import small_disk
 from support.living import wait_until
-from support.shell import environment
+from support.shell import PATIENCE, environment
 
 REQUEST = ProgramRequest(("make", "all"), "/somewhere", {"SECRET": "x"})
 ADD_FOR_EVER = """\
@@ -205,6 +209,35 @@ def test_a_full_disk(tmp_path):
             assert "full" in error.problem
 
 
+def test_an_end_is_known_though_the_disk_is_full(store, monkeypatch):
+    """Readers see at once what became of a program; the disk has it, once, when there is room again."""
+    job = store.add(REQUEST).job
+
+    def refuse(*_, **__):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._writer, "_transact", refuse)
+        with pytest.raises(StoreError, match="disk is full"):
+            store.mark_ended(job, "failed", 4, reason="why")
+        (found,) = store.jobs(PRESENT)
+        assert (found.state, found.exit_code, found.reason) == ("failed", 4, "why")
+        assert store.get(job) == found
+    store.mark_ended(job, "lost")
+    assert store.jobs(PRESENT) == []
+    again = store.get(job)
+    assert (again.state, again.exit_code, again.reason, again.ended) == ("failed", 4, "why", found.ended)
+
+
+def test_why_a_program_waits(store):
+    """It is told of a program that waits, and as long as it is so."""
+    job = store.add(REQUEST).job
+    store.explain(job, "no room")
+    assert store.get(job).reason == "no room"
+    store.explain(job, "")
+    assert store.get(job).reason == ""
+
+
 LIMITED = """\
 import resource, sys
 from pathlib import Path
@@ -325,6 +358,104 @@ def test_another_version(tmp_path):
     connection.close()
     with pytest.raises(StoreError, match="something else"):
         Store(tmp_path)
+
+
+def test_it_is_read_through_after_an_unclean_end_only(tmp_path, monkeypatch):
+    """A database that a broker has closed is not checked, one that was not closed or is another is."""
+    checks = []
+    usual = store_module.check_integrity
+    monkeypatch.setattr(store_module, "check_integrity", lambda *each: checks.append(1) or usual(*each))
+    first = Store(tmp_path)
+    first.add(REQUEST)
+    copy = tmp_path / "killed"
+    copy.mkdir()
+    for path in tmp_path.glob("jobs.*"):
+        shutil.copy2(path, copy)
+    first.close()
+    checks.clear()
+    Store(tmp_path).close()
+    assert not checks
+    Store(copy).close()
+    assert len(checks) == 1
+    Store(copy).close()
+    assert len(checks) == 1
+    with sqlite3.connect(copy / "jobs.sqlite") as connection:
+        connection.execute("UPDATE jobs SET reason='touched'")
+    connection.close()
+    Store(copy).close()
+    assert len(checks) == 2
+
+
+def test_ends_are_noted_together(store):
+    """Who does not wait for the disk shares its syncs with others; a start is not worth one."""
+    jobs = [store.add(REQUEST).job for _ in range(20)]
+    statements = []
+    store._writer.connection.set_trace_callback(statements.append)
+    store.mark_started(jobs[0], 1, 2)
+    assert "PRAGMA synchronous=NORMAL" in statements
+    assert "PRAGMA synchronous=FULL" not in statements
+    first, done = threading.Event(), []
+
+    def hold(error):
+        assert first.wait(PATIENCE)
+        done.append(error)
+
+    store.mark_ended(jobs[0], "finished", 0, then=hold)  # the writer is busy until it is told
+    for job in jobs[1:]:
+        store.mark_ended(job, "failed", 1, then=done.append)
+    first.set()
+    wait_until(lambda: len(done) == len(jobs), "all ends")
+    assert done == [None] * len(jobs)
+    assert statements.count("COMMIT") <= 3
+    assert store.counts() == {"finished": 1, "failed": 19}
+
+
+def test_an_end_that_cannot_be_noted(store):
+    """Who does not wait is told of the error; a closed store is one."""
+    job = store.add(REQUEST).job
+    store._writer.connection.execute("PRAGMA query_only=ON")
+    said = []
+    store.mark_ended(job, "finished", 0, then=said.append)
+    wait_until(lambda: said, "the error")
+    assert isinstance(said[0], StoreError)
+    store.close()
+    store.mark_ended(job, "finished", 0, then=said.append)
+    assert isinstance(said[1], StoreError)
+
+
+def test_a_database_of_an_earlier_malleable(tmp_path):
+    """What it lacks is added, what is in it stays, and an earlier malleable can still read it."""
+    connection = sqlite3.connect(tmp_path / "jobs.sqlite")
+    connection.executescript(
+        f"{schema.TABLES} PRAGMA application_id={schema.APPLICATION}; PRAGMA user_version={schema.VERSION}"
+    )
+    text = json.dumps(REQUEST.parameters())
+    known = "INSERT INTO jobs (request, ticket, submitted) VALUES (?, 'x', ?)"
+    connection.execute(known, (text, time.time() - 7.0))
+    connection.commit()
+    for _ in range(2):
+        with Store(tmp_path) as store:
+            old = store.get("1")
+            assert (old.request, old.state, old.accepted) == (REQUEST, "queued", None)
+            assert store.age(old) == pytest.approx(7.0, abs=PATIENCE)
+    connection.execute(known, (text, 1.0))
+    connection.commit()
+    connection.close()
+    with Store(tmp_path) as store:
+        store.mark_ended("1", "finished", 0, cpu_seconds=1.5)
+        assert store.get("1").cpu_seconds == 1.5
+        assert store.get("1").request == replace(REQUEST, environment={})
+        assert store.get("2").request == REQUEST
+
+
+def test_ages_are_of_no_clock_that_is_set(store, monkeypatch):
+    """A program is as old as time has passed, when the wall clock has jumped a month ahead or back."""
+    usual = time.time
+    for jump in (-30 * 86400.0, 30 * 86400.0):
+        job = store.add(REQUEST)
+        monkeypatch.setattr(time, "time", lambda jump=jump: usual() + jump)
+        assert 0.0 <= store.age(job) < PATIENCE
+        assert 0.0 <= store.age(store.get(job.job)) < PATIENCE
 
 
 @pytest.mark.slow
