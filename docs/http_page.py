@@ -20,9 +20,10 @@ import httpx
 http = httpx.Client(transport=httpx.HTTPTransport(uds="broker.sock"), base_url="http://localhost")
 ```
 
-On the Unix socket everything is allowed. On 127.0.0.1 reading is, except for logs; all else needs the header
-`Authorization: Bearer TOKEN`, with the token from the file next to the socket. An error is a sentence and a
-hint, `{"error": …, "hint": …}`.
+On the Unix socket everything is allowed. On 127.0.0.1 reading is, except for logs; of jobs, `command` is null
+then, and `folder`, `on_resize` and `reason` are left out. All else needs the header `Authorization: Bearer
+TOKEN`, with the token from the file next to the socket. An error is a sentence and a hint, `{"error": …,
+"hint": …}`.
 """
 SESSION = """
 ## Sessions
@@ -43,7 +44,8 @@ has `cores`, `cpus`, `age` and `units_done` of a job that was counted before. Th
 | job | `{"kind": "finished", "job": …}`, or `failed`, `cancelled` | the job is over; the broker closes |
 | job | `{"kind": "withdrawn", "job": …}` | it had no work, and counts as no job; the broker closes |
 
-A connection that ends without an ending is a job that is lost: its cores are free at once. Numbers start anew
+A connection that ends without an ending is a job that is lost: its cores are free at once. So is one that has
+not answered a ping for 40 seconds (a frame of the WebSocket protocol, every 20 seconds). Numbers start anew
 with each connection. `malleable.live.remote` is a client.
 """
 
