@@ -17,17 +17,17 @@ from statistics import median
 
 import psutil
 
-from malleable.live.http_client import BrokerClient
-from malleable.live.membership import JobRequest
-from malleable.live.remote import connect
+from malleable.live.broker.http_client import BrokerClient
+from malleable.live.broker.membership import JobRequest
+from malleable.live.broker.remote import connect
 
 PROGRAMS = 10_000
 CLIENTS = 20
 IDLE_SECONDS = 10.0
 CLIENT = """\
 import sys, threading
-from malleable.live.membership import JobRequest
-from malleable.live.remote import connect
+from malleable.live.broker.membership import JobRequest
+from malleable.live.broker.remote import connect
 ready = threading.Event()
 def obey(order):
     ready.wait()

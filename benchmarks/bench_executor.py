@@ -13,8 +13,9 @@ import joblib
 
 import malleable.live.joblib  # noqa: F401 - makes joblib know the backend
 from benchmarks.bench_pool import best, nothing, per_unit, seconds, started
-from malleable.live import Executor, embedded
-from malleable.live.events import PolicyChanged
+from malleable.live import Executor
+from malleable.live.broker import embedded
+from malleable.live.core.events import PolicyChanged
 
 NAP = 0.02
 CHANGES = 20

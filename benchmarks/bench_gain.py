@@ -38,7 +38,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks import gain_job
 from benchmarks.__main__ import machine, show
 from benchmarks.gain_mixes import MIXES, Job, unit_seconds
-from malleable.live.process_tree import environment, processes
+from malleable.live.system.process_tree import environment, processes
 from malleable.statistics.intervals import t_quantile
 
 RUNS, QUICK_RUNS = 5, 2

@@ -7,9 +7,9 @@ the guarantee costs, with the scheduler itself.
 
 Every policy is told classes, weights and speedups, and no law and no size. Jobs come to an empty machine;
 "first" is up to the moment when 30 jobs of each class have come, "later" what follows. The loop is compiled,
-and has the laws and prices of `live.learned_sizes` and `live.core_price`; tests compare it with the scheduler
-on `live.backends.virtual`. Whole cores, moves are free. Weighted equal sharing may share cores, as the
-operating system does.
+and has the laws and prices of `live.core.learned_sizes` and `live.core.core_price`; tests compare it with
+the scheduler on `live.core.virtual`. Whole cores, moves are free. Weighted equal sharing may share cores, as
+the operating system does.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from numba import njit
 from malleable.contracts import Policy
 from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.engine.rule_interface import AGE, CLASS, COLUMNS, IDENTITY, REMAINING, SIZE, WEIGHT
-from malleable.live import core_price
-from malleable.live.backends.virtual import VirtualMachine
-from malleable.live.estimates import MATERIAL
-from malleable.live.fair_share import Guarantee
-from malleable.live.learned_sizes import CELLS, EDGES, INDEX, KEPT, PRIOR, STEP, TRIMMED, LearnedSizes
-from malleable.live.scheduler import Scheduler
+from malleable.live.core import core_price
+from malleable.live.core.estimates import MATERIAL
+from malleable.live.core.fair_share import Guarantee
+from malleable.live.core.learned_sizes import CELLS, EDGES, INDEX, KEPT, PRIOR, STEP, TRIMMED, LearnedSizes
+from malleable.live.core.scheduler import Scheduler
+from malleable.live.core.virtual import VirtualMachine
 from malleable.model import Workload
 from malleable.policies.rules.market import MARKET, end_of_market
 from malleable.policies.rules.smartfill_rule import KEPT as KEPT_COSTATES

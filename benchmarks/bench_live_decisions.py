@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from malleable.live.events import Confirmed, CoresChanged, Finished, Registered
-from malleable.live.scheduler import Scheduler
+from malleable.live.core.events import Confirmed, CoresChanged, Finished, Registered
+from malleable.live.core.scheduler import Scheduler
 from malleable.model import Workload, paper_workload
 
 REPEATS = 30

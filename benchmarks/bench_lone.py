@@ -14,7 +14,7 @@ import time
 
 from benchmarks.bench_gain import broker
 from malleable.live import Executor
-from malleable.live.http_client import BrokerClient
+from malleable.live.broker.http_client import BrokerClient
 
 REPEATS = 5
 PAUSES = 10

@@ -5,11 +5,11 @@ The paper's workload on 32 virtual cores; the difference is in whole cores and i
 
 import time
 
-from malleable.live.broker import Broker
-from malleable.live.events import Confirmed, Registered
+from malleable.live.broker.broker import Broker
+from malleable.live.broker.status import status
+from malleable.live.core.events import Confirmed, Registered
+from malleable.live.core.scheduler import Scheduler
 from malleable.live.play import play
-from malleable.live.scheduler import Scheduler
-from malleable.live.status import status
 from malleable.model import paper_workload
 
 POLICIES = ("wham", "equi", "greedy")

@@ -7,7 +7,7 @@ import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 
-from malleable.live.pool import Pool
+from malleable.live.workers import Pool
 
 UNITS = 5_000
 ROUND_TRIPS = 1_000

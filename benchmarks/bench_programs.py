@@ -18,13 +18,13 @@ from statistics import median
 
 import psutil
 
-from malleable.live.broker import Broker
-from malleable.live.events import Confirmed, CoresChanged, Registered
-from malleable.live.http_client import BrokerClient
-from malleable.live.scheduler import Scheduler
-from malleable.live.server.client_record import ClientRecord
-from malleable.live.server.service import Service
-from malleable.live.state import ProgramRequest, Store
+from malleable.live.broker.broker import Broker
+from malleable.live.broker.http_client import BrokerClient
+from malleable.live.broker.server.client_record import ClientRecord
+from malleable.live.broker.server.service import Service
+from malleable.live.broker.state import ProgramRequest, Store
+from malleable.live.core.events import Confirmed, CoresChanged, Registered
+from malleable.live.core.scheduler import Scheduler
 
 PROGRAMS = 40
 ROUNDS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from malleable.live.server.app import make_app
+from malleable.live.broker.server.app import make_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ has `cores`, `cpus`, `age` and `units_done` of a job that was counted before. Th
 
 A connection that ends without an ending is a job that is lost: its cores are free at once. So is one that has
 not answered a ping for 40 seconds (a frame of the WebSocket protocol, every 20 seconds). Numbers start anew
-with each connection. `malleable.live.remote` is a client.
+with each connection. `malleable.live.broker.remote` is a client.
 """
 
 

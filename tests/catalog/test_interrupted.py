@@ -10,7 +10,7 @@ from support.shell import environment
 
 SCRIPT = """\
 import atexit
-from malleable.live.events import Finished, Lost
+from malleable.live.core.events import Finished, Lost
 Lost("a")  # all that checks need is loaded
 atexit.register(Finished, "a")
 raise KeyboardInterrupt

@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from malleable.cli._live import duration
-from malleable.live.events import Registered
-from malleable.live.http_client import BrokerClient
+from malleable.live.broker.http_client import BrokerClient
+from malleable.live.core.events import Registered
 from support.broker_server import broker_thread, serve_process, short_folder
 from support.cli_checks import REFERENCE, assert_one_line
 from support.json_keys import keys
@@ -96,7 +96,7 @@ def test_a_second_broker_is_refused(broker):
 )
 def test_wrong_options_of_serve_are_one_line(options, words, monkeypatch):
     """What `serve` cannot do is one line and a hint, before anything listens."""
-    monkeypatch.setattr("malleable.live.server.run._answer", pytest.fail)
+    monkeypatch.setattr("malleable.live.broker.server.run._answer", pytest.fail)
     with short_folder() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("MALLEABLE_HOME", str(folder / "home"))
         patch.setenv("MALLEABLE_STATE", str(folder / "state"))

@@ -30,7 +30,7 @@ import pytest
 
 import malleable as package
 from malleable.cli import app
-from malleable.live.http_client import BrokenOffError, NoBrokerError
+from malleable.live.broker.http_client import BrokenOffError, NoBrokerError
 from support.broker_server import cancel_programs, short_folder
 from support.shell import Outcome, malleable, shell
 

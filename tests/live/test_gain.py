@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from malleable.live.process_tree import environment, processes
+from malleable.live.system.process_tree import environment, processes
 from support.broker_server import short_folder
 from support.living import wait_until
 

@@ -11,9 +11,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from malleable.live.job_folder import JobFolder
-from malleable.live.process_tree import processes, signal_family
-from malleable.live.unix_socket import open_socket
+from malleable.live.programs.job_folder import JobFolder
+from malleable.live.system.process_tree import processes, signal_family
+from malleable.live.system.unix_socket import open_socket
 from support.living import kill, wait_until
 from support.shell import environment
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SERVE = """\
 import sys
-from malleable.live import program_jobs
-from malleable.live.server.run import Settings, serve
+from malleable.live.programs import program_jobs
+from malleable.live.broker.server.run import Settings, serve
 program_jobs.SETTLE_SECONDS = 0.1
 serve(Settings(int(sys.argv[1]), sys.argv[2], bind=False), lambda _: print("ready", flush=True))
 """

@@ -16,17 +16,17 @@ from pathlib import Path
 import httpx
 
 from malleable.errors import ExecutionError
-from malleable.live.broker import Broker
-from malleable.live.http_client import BrokerClient
-from malleable.live.orders import RefusedError
-from malleable.live.scheduler import Scheduler
-from malleable.live.server.access import Access
-from malleable.live.server.app import make_app
-from malleable.live.server.listening import Server, loopback_listener, unix_listener
-from malleable.live.server.service import Service
-from malleable.live.server.session import Sessions
-from malleable.live.server.streams import Changes
-from malleable.live.state import Store
+from malleable.live.broker.broker import Broker
+from malleable.live.broker.http_client import BrokerClient
+from malleable.live.broker.server.access import Access
+from malleable.live.broker.server.app import make_app
+from malleable.live.broker.server.listening import Server, loopback_listener, unix_listener
+from malleable.live.broker.server.service import Service
+from malleable.live.broker.server.session import Sessions
+from malleable.live.broker.server.streams import Changes
+from malleable.live.broker.state import Store
+from malleable.live.core.orders import RefusedError
+from malleable.live.core.scheduler import Scheduler
 from malleable.model import paper_workload
 from support.living import wait_until
 from support.shell import PATIENCE, environment
@@ -78,7 +78,7 @@ class IdlePrograms:
         if self.store.get(job) is None or self.store.get(job).ticket != ticket:
             raise RefusedError("a wrong ticket")
         self.seats[job] = on_order
-        from malleable.live.orders import Order
+        from malleable.live.core.orders import Order
 
         return Order(job, 1, 1, (0,))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from malleable.live import embedded
-from malleable.live.broker import Broker
-from malleable.live.scheduler import Scheduler
+from malleable.live.broker import embedded
+from malleable.live.broker.broker import Broker
+from malleable.live.core.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-from malleable.live.events import Confirmed, Finished, Registered, Tick
-from malleable.live.fair_share import Guarantee
-from malleable.live.scheduler import Scheduler
+from malleable.live.core.events import Confirmed, Finished, Registered, Tick
+from malleable.live.core.fair_share import Guarantee
+from malleable.live.core.scheduler import Scheduler
 from malleable.model import JobClass, Workload
 
 LAW = {"kind": "exponential", "mean": 1.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from malleable.live.events import Confirmed
+from malleable.live.core.events import Confirmed
 
 
 class Client:

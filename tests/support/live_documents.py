@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from malleable.live.broker import Broker
-from malleable.live.events import Confirmed, Finished, Progressed, Registered
-from malleable.live.history import History
-from malleable.live.scheduler import Scheduler
-from malleable.live.status import status
+from malleable.live.broker.broker import Broker
+from malleable.live.broker.history import History
+from malleable.live.broker.status import status
+from malleable.live.core.events import Confirmed, Finished, Progressed, Registered
+from malleable.live.core.scheduler import Scheduler
 
 START = 1_790_000_000.0
 """When the machine was started, in seconds since 1970."""

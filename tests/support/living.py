@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from malleable.live.process_tree import family, look_up
+from malleable.live.system.process_tree import family, look_up
 from support.shell import PATIENCE, environment
 
 if TYPE_CHECKING:

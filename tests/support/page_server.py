@@ -7,7 +7,7 @@ import queue
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from malleable.live.page import FILES, HEADERS
+from malleable.live.broker.page import FILES, HEADERS
 
 TOKEN = "open sesame"
 

@@ -125,7 +125,8 @@ def interval(seconds: float) -> tuple[float, float]:
 
 def nested_square(x: int) -> tuple[int, int]:
     """A square, by an Executor of the unit's own, and the cores that there are for such Executors."""
-    from malleable.live import Executor, embedded
+    from malleable.live import Executor
+    from malleable.live.broker import embedded
 
     with Executor("nested") as executor:
         return executor.submit(square, x).result(), embedded.current().broker.scheduler.ledger.cores

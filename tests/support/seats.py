@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from malleable.live.orders import Order
+from malleable.live.core.orders import Order
 from support.living import wait_until
 
 if TYPE_CHECKING:

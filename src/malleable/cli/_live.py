@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from malleable.live.http_client import BrokerClient
+    from malleable.live.broker.http_client import BrokerClient
 
 Item = TypeVar("Item")
 LOOK_SECONDS = 0.1
@@ -41,7 +41,7 @@ def broker() -> BrokerClient:
     # httpx brings a command line of its own, which takes longer to load than all the rest; it works without.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
-        from malleable.live.http_client import BrokerClient
+        from malleable.live.broker.http_client import BrokerClient
     except ImportError as error:
         raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
     return BrokerClient()

@@ -11,7 +11,7 @@ from malleable.cli._live import bytes_of
 from malleable.cli._shared import PolicyOption, number, whole
 
 if TYPE_CHECKING:
-    from malleable.live.server.run import Place
+    from malleable.live.broker.server.run import Place
 
 
 def command(
@@ -103,8 +103,8 @@ def command(
     from malleable.errors import ExecutionError, to_install
 
     try:
-        from malleable.live.retention import Keep
-        from malleable.live.server.run import Settings, serve
+        from malleable.live.broker.server.run import Settings, serve
+        from malleable.live.programs.retention import Keep
     except ImportError as error:
         raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
     settings = Settings(

@@ -10,7 +10,7 @@ l0 and more; l0 = 0 is SmartFill, and where the jobs want no more than all cores
 
 What a core is worth to jobs that are still to come is the price in the long run. In simulations that is l* of
 the relaxed problem on whole cores. The live scheduler, which knows no rates of arrival, takes the price that
-its own decisions have had on average (`live.core_price`).
+its own decisions have had on average (`live.core.core_price`).
 """
 
 from __future__ import annotations

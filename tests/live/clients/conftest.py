@@ -1,8 +1,8 @@
-"""Clients under test join the broker of their own process, whatever runs on the machine."""
+"""Clients under test join the broker of their own process."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setenv("MALLEABLE_BROKER", "embedded")
+def _alone(alone):
+    pass

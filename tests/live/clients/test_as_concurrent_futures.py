@@ -30,7 +30,7 @@ import pytest
 
 from malleable.errors import ExecutionError, MalleableError, ParameterError, UnsupportedError
 from malleable.live import Executor
-from malleable.live.pool import Pool
+from malleable.live.workers import Pool
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker
 from support.living import wait_until

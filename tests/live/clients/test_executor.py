@@ -15,10 +15,11 @@ from itertools import count
 import pytest
 
 from malleable.errors import ExecutionError, ParameterError
-from malleable.live import Executor, embedded
-from malleable.live.broker import RefusedError
-from malleable.live.events import CoresChanged
-from malleable.live.status import status
+from malleable.live import Executor
+from malleable.live.broker import embedded
+from malleable.live.broker.broker import RefusedError
+from malleable.live.broker.status import status
+from malleable.live.core.events import CoresChanged
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
 from support.living import fork_servers, wait_until

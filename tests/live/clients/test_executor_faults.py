@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from malleable.live import Executor
-from malleable.live.pool import BrokenUnitError
+from malleable.live.workers import BrokenUnitError
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
 from support.living import alive, assert_gone, children, fork_servers, kill, running, wait_until
@@ -46,8 +46,8 @@ for i in range(6):
 print("over")
 """
 PAUSED = """
-from malleable.live import embedded
-from malleable.live.events import CoresChanged
+from malleable.live.broker import embedded
+from malleable.live.core.events import CoresChanged
 executor = Executor()
 embedded.current().broker.tell(CoresChanged(0))
 future = executor.submit((folder / "ran").touch)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from malleable.live import Executor
-from malleable.live.events import CoresChanged
+from malleable.live.core.events import CoresChanged
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of
 from support.living import children, fork_servers, kill, wait_until

@@ -13,7 +13,7 @@ import pytest
 from websockets.sync.server import unix_serve
 
 from malleable.live import Executor
-from malleable.live.pool import Pool
+from malleable.live.workers import Pool
 from support import pool_units as units
 from support.broker_process import BrokerProcess
 from support.broker_server import short_folder
@@ -23,11 +23,11 @@ from support.shell import environment
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 HEAVY = {
     "annotated_types", "asyncio", "concurrent.futures.process", "email", "importlib.metadata",
-    "malleable.catalog", "malleable.live.scheduler", "multiprocessing.connection", "numpy", "random", "scipy",
-    "ssl", "tempfile", "urllib.request", "websockets",
+    "malleable.catalog", "malleable.live.core.scheduler", "multiprocessing.connection", "numpy",
+    "random", "scipy", "ssl", "tempfile", "urllib.request", "websockets",
 }  # fmt: skip
 """Each takes as long to load as a tenth of all that an Executor needs, or more."""
-AFTER_LAUNCH = {"cloudpickle", "hashlib", "malleable.live.remote", "pathlib"}
+AFTER_LAUNCH = {"cloudpickle", "hashlib", "malleable.live.broker.remote", "pathlib"}
 """Loaded while the processes of the pool start."""
 FIRST = """
 import sys

@@ -22,9 +22,9 @@ from joblib import Parallel, delayed, parallel_config
 import malleable.live.joblib
 from malleable.errors import ExecutionError
 from malleable.live import Executor
-from malleable.live.broker import RefusedError
+from malleable.live.broker.broker import RefusedError
 from malleable.live.clients import joblib_backend
-from malleable.live.events import CoresChanged
+from malleable.live.core.events import CoresChanged
 from support import joblib_tasks as tasks
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker, jobs_of

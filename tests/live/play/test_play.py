@@ -12,12 +12,12 @@ import pytest
 from malleable.contracts import Policy
 from malleable.engine.run import Run, departures
 from malleable.errors import InfeasibleError, ParameterError
+from malleable.live.core.scheduler import Scheduler
 from malleable.live.play import Played, play
 from malleable.live.play.played import Lateness, _doubts
 from malleable.live.play.records import records_of
 from malleable.live.play.session import Seen, Session
 from malleable.live.play.work import Sleeping
-from malleable.live.scheduler import Scheduler
 from malleable.model import Workload, paper_workload
 from malleable.results import Comparison
 from malleable.simulation import program

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from malleable.live.broker.server.streams import file_stream
 from malleable.live.programs import Program
 from malleable.live.programs.output_limit import STEP, OutputLimit, read_block
-from malleable.live.server.streams import file_stream
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs run on Linux")
 MOST = 16 * STEP

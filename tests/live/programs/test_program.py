@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from malleable.errors import ExecutionError, ParameterError
-from malleable.live.process_tree import family, look_up, threads
 from malleable.live.programs import Program
 from malleable.live.programs.progress import parse_build_progress
+from malleable.live.system.process_tree import family, look_up, threads
 from support.living import alive, assert_gone, is_paused, wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="affinity and /proc are Linux's")

@@ -3,7 +3,7 @@
     with malleable.live.Executor("sweep", weight=2.0) as executor:
         outcomes = list(executor.map(function, inputs))
 
-It is a pool of worker processes (`live.pool`) that is a member of a broker (`clients.pool_member`).
+It is a pool of worker processes (`live.workers`) that is a member of a broker (`clients.pool_member`).
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, Never
 
 from malleable.errors import ParameterError, UnsupportedError, did_you_mean
+from malleable.live.broker.membership import JobRequest
 from malleable.live.clients.ending import finish_before_exit
 from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
-from malleable.live.membership import JobRequest
-from malleable.live.pool.counts import count
-from malleable.live.pool.executor import Pool
-from malleable.live.pool.mapping import LazyExecutor
+from malleable.live.workers.counts import count
+from malleable.live.workers.executor import Pool
+from malleable.live.workers.mapping import LazyExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
     from types import TracebackType
 
-    from malleable.live.pool.functions import PackedFunction
-    from malleable.live.pool.mapping import Submitting
+    from malleable.live.workers.functions import PackedFunction
+    from malleable.live.workers.mapping import Submitting
 
 
 INSTEAD = {

@@ -23,8 +23,8 @@ from malleable.errors import ExecutionError, MalleableError
 from malleable.execution.worker_processes import available
 from malleable.live.clients.executor import Executor
 from malleable.live.clients.shared_arrays import SharedArrays, call_packed
-from malleable.live.listeners import tell
-from malleable.live.pool.by_value import dumps_by_value, pack
+from malleable.live.system.listeners import tell
+from malleable.live.workers.by_value import dumps_by_value, pack
 
 try:
     from joblib.parallel import (

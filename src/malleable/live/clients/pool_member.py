@@ -14,11 +14,11 @@ import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from malleable.live.broker.membership import JobRequest, Outcome, join
 from malleable.live.clients.stay import Stay
-from malleable.live.membership import JobRequest, Outcome, join
 
 if TYPE_CHECKING:
-    from malleable.live.pool.manager import Manager
+    from malleable.live.workers.manager import Manager
 
 IDLE_SECONDS = 0.1
 """Seconds without a unit after which a pool leaves."""

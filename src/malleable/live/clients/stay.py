@@ -11,9 +11,9 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from malleable.live.broker import Order
-    from malleable.live.membership import Membership, Outcome
-    from malleable.live.pool.manager import Manager
+    from malleable.live.broker.broker import Order
+    from malleable.live.broker.membership import Membership, Outcome
+    from malleable.live.workers.manager import Manager
 
 
 class Stay:

@@ -18,8 +18,8 @@ from malleable.live.play import burner
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from malleable.live.backends.virtual import VirtualJob
-    from malleable.live.decision import Machine
+    from malleable.live.core.decision import Machine
+    from malleable.live.core.virtual import VirtualJob
     from malleable.model import Workload
 
 LOOK = 0.002

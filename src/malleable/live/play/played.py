@@ -15,12 +15,12 @@ import numpy as np
 from malleable.catalog.spec import Positive, validate
 from malleable.engine.run import Outcome
 from malleable.errors import MalleableError, ParameterError
-from malleable.live.cpus import CpuSets
+from malleable.live.core.scheduler import Scheduler
 from malleable.live.play.burning import Burners, Burning
 from malleable.live.play.records import records_of
 from malleable.live.play.session import Session
 from malleable.live.play.work import Sleeping, Work
-from malleable.live.scheduler import Scheduler
+from malleable.live.system.cpus import CpuSets
 from malleable.results import Comparison, Difference, Result, Status, summarise
 from malleable.results.comparison import paired_difference
 from malleable.simulation import Settings, Task, run_task

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.contracts import FloatArray
-from malleable.live.backends.virtual import VirtualJob
-from malleable.live.broker import Broker, Order
-from malleable.live.events import Cancelled, Confirmed, Finished, Registered
+from malleable.live.broker.broker import Broker, Order
+from malleable.live.core.events import Cancelled, Confirmed, Finished, Registered
+from malleable.live.core.virtual import VirtualJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from malleable.live.cpus import CpuSets
+    from malleable.live.core.scheduler import Scheduler
     from malleable.live.play.work import Work
-    from malleable.live.scheduler import Scheduler
+    from malleable.live.system.cpus import CpuSets
     from malleable.sources.streams import Chunk
 
 TELL = 0.1

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from malleable.live.backends.virtual import VirtualJob
-    from malleable.live.decision import Machine
+    from malleable.live.core.decision import Machine
+    from malleable.live.core.virtual import VirtualJob
     from malleable.model import Workload
 
 

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
 from malleable.execution.thread_variables import VARIABLES
-from malleable.live.affinity import bind_family, bound_to
-from malleable.live.cpus import CpuSets
-from malleable.live.listeners import tell
-from malleable.live.process_tree import family, reap_orphans, signal_family
 from malleable.live.programs.output_limit import OutputLimit
 from malleable.live.programs.progress import Progress, ProgressFile
 from malleable.live.programs.resize_notice import ResizeNotice
-from malleable.live.whole_files import raise_if_short, write_whole
-from malleable.live.widths import checked_width
+from malleable.live.system.affinity import bind_family, bound_to
+from malleable.live.system.cpus import CpuSets
+from malleable.live.system.listeners import tell
+from malleable.live.system.process_tree import family, reap_orphans, signal_family
+from malleable.live.system.whole_files import raise_if_short, write_whole
+from malleable.live.system.widths import checked_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

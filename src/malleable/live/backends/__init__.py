@@ -1,1 +1,0 @@
-"""Where the scheduler's actions are carried out."""
