@@ -1,5 +1,6 @@
 """Given jobs: what is refused, and what a job weighs."""
 
+import numpy as np
 import pytest
 
 from malleable.errors import JobsError
@@ -29,3 +30,13 @@ def test_what_cannot_be_a_job_is_refused(columns, said):
     """Unsorted times, sizes and weights that are not positive, unknown classes and short columns."""
     with pytest.raises(JobsError, match=said):
         JobList(paper_workload(), *columns)
+
+
+def test_what_the_log_says_is_kept_and_checked():
+    """Missing entries are NaN; a job on less than one core and a negative wait are refused."""
+    jobs = JobList(paper_workload(), [0.0, 1.0], [0, 1], [1.0, 2.0], cores=[4, 1], waits=[np.nan, 2])
+    assert jobs.cores.tolist() == [4.0, 1.0]
+    assert jobs.waits[1] == 2.0
+    for wrong in ({"cores": [0.5, 1.0]}, {"waits": [-1.0, 0.0]}, {"estimates": [1.0]}):
+        with pytest.raises(JobsError):
+            JobList(paper_workload(), [0.0, 1.0], [0, 1], [1.0, 2.0], **wrong)

@@ -11,6 +11,9 @@ from malleable.contracts import FloatArray
 from malleable.errors import JobsError
 from malleable.model.workload import Workload
 
+NUMBERS = ("times", "sizes", "weights", "cores", "run_times", "estimates", "waits")
+"""The columns of real numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class JobList:
@@ -18,6 +21,12 @@ class JobList:
 
     A size is work: the time that the job takes on one core. `weights` is what a job costs per unit of time
     that it is there; without it, what its class says.
+
+    What a log says of a job as it ran is kept beside it: the `cores` it asked for and ran on, how long it ran
+    on these (`run_times`), how long its user said it would (`estimates`), and how long it waited (`waits`).
+    NaN stands where the log does not say. `epoch` is the Unix time of time 0 in seconds, moved by the zone's
+    offset so that its hours are the hours on a clock there. `assumptions` are what was taken for granted in
+    making the list, one sentence each.
     """
 
     workload: Workload
@@ -27,12 +36,19 @@ class JobList:
     weights: FloatArray | None = None
     ids: tuple[str, ...] | None = None
     users: tuple[str, ...] | None = None
+    cores: FloatArray | None = None
+    run_times: FloatArray | None = None
+    estimates: FloatArray | None = None
+    waits: FloatArray | None = None
+    epoch: float | None = None
+    assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, kind in (("times", float), ("classes", np.int64), ("sizes", float), ("weights", float)):
+        for name in (*NUMBERS, "classes"):
             if (column := getattr(self, name)) is not None:
+                kind = np.int64 if name == "classes" else float
                 object.__setattr__(self, name, np.ascontiguousarray(column, dtype=kind))
-        for name in ("times", "classes", "sizes", "weights", "ids", "users"):
+        for name in (*NUMBERS, "classes", "ids", "users"):
             if (column := getattr(self, name)) is not None and len(column) != len(self.times):
                 raise JobsError(f"there are {len(self.times)} jobs, but {len(column)} {name}")
         if len(self) and not (np.isfinite(self.times).all() and (np.diff(self.times) >= 0.0).all()):
@@ -43,6 +59,16 @@ class JobList:
             raise JobsError(f"a class is not one of {len(self.workload.classes)}, counted from 0")
         if not (np.isfinite(self.weight) & (self.weight > 0.0)).all():
             raise JobsError("a weight is not a positive number")
+        self._check_log()
+
+    def _check_log(self) -> None:
+        """See that what the log says is possible."""
+        if self.cores is not None and not (self.cores >= 1.0).all():
+            raise JobsError("a job asks for less than one core", "leave `cores` out, or those jobs")
+        for name in ("run_times", "estimates", "waits"):
+            column = getattr(self, name)
+            if column is not None and not (np.isnan(column) | (np.isfinite(column) & (column >= 0.0))).all():
+                raise JobsError(f"one of the {name} is negative or infinite", "NaN stands for an unknown one")
 
     def __len__(self) -> int:
         return len(self.times)
