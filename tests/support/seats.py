@@ -37,8 +37,8 @@ class Seat:
 class Driven:
     """A client that runs in a thread, and is given orders here."""
 
-    def __init__(self, client: Any) -> None:
-        self.client, self.seat = client, Seat()
+    def __init__(self, client: Any, seat: Seat | None = None) -> None:
+        self.client, self.seat = client, seat or Seat()
         self.ending: Future[Any] = Future()
         self.number = 0
         self.thread = Thread(target=self._run, daemon=True)
@@ -53,7 +53,7 @@ class Driven:
     def order(self, cores: int, cpus: tuple[int, ...] = ()) -> int:
         """Give an order; its number."""
         self.number += 1
-        self.client.on_order(Order("1", cores, self.number, cpus))
+        self.client.obey(Order("1", cores, self.number, cpus))
         return self.number
 
     def obeyed(self, cores: int, cpus: tuple[int, ...] = ()) -> None:
@@ -63,12 +63,12 @@ class Driven:
 
 
 @contextmanager
-def driven(client: Any) -> Iterator[Driven]:
+def driven(client: Any, seat: Seat | None = None) -> Iterator[Driven]:
     """A client that is cancelled in the end, whatever it does then."""
-    made = Driven(client)
+    made = Driven(client, seat)
     try:
         yield made
     finally:
-        client.on_cancel()
+        client.cancel()
         made.thread.join(60.0)
         assert not made.thread.is_alive()

@@ -105,7 +105,7 @@ def test_workers_can_be_forked_before_there_is_a_core():
 
     with broker_that(talk) as path, Executor(broker=path) as executor:
         future = executor.submit(units.square, 3)
-        server = executor._pool.manager._server
+        server = executor._workers._manager._server
         wait_until(lambda: server.control is not None, "the fork server")
         assert not server.workers
         (before,) = fork_servers()

@@ -96,7 +96,7 @@ def test_it_follows_its_orders(start, folder):
         job.obeyed(0)
         wait_until(lambda: look_up(pid).state == "T", "a pause")
         assert folder.held().cores == 0
-        job.client.on_order(Order("1", 1, 1, CPUS[:1]))
+        job.client.obey(Order("1", 1, 1, CPUS[:1]))
         job.obeyed(1, CPUS[:1])
         wait_until(lambda: look_up(pid).state != "T", "going on")
         assert [number for _, number in job.seat.confirmed] == [1, 2, 3, 4, 5]
@@ -146,7 +146,7 @@ def test_progress_is_passed_on(start, tmp_path):
 def test_cancelled_before_it_started(start, folder):
     """It never runs, and has no exit code."""
     with start("touch ran") as job:
-        job.client.on_cancel()
+        job.client.cancel()
         assert job.ending.result(60.0) == Ending("cancelled", None)
     assert not folder.started
 
@@ -157,7 +157,7 @@ def test_cancelled_while_it_runs(start, cores):
     with start("sleep 600") as job:
         job.obeyed(1)
         job.obeyed(cores)
-        job.client.on_cancel()
+        job.client.cancel()
         assert job.ending.result(60.0) == Ending("cancelled", -signal.SIGTERM)
 
 
@@ -174,7 +174,7 @@ def test_cancelled_too_late(start, tmp_path):
     with start("trap 'exit 0' TERM; touch ready; while :; do sleep 0.01; done") as job:
         job.obeyed(1)
         wait_until((tmp_path / "ready").exists, "start of the program")
-        job.client.on_cancel()
+        job.client.cancel()
         assert job.ending.result(60.0) == Ending("finished", 0)
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.live.broker.server.paths import broker_socket
 from malleable.live.broker.web_socket import WebSocket
-from malleable.live.core.orders import Held, Order, RefusedError
+from malleable.live.core.orders import Held, LastOrder, Order, RefusedError
 from malleable.live.system.listeners import tell
 from malleable.live.system.unix_socket import open_socket
 
@@ -104,8 +104,8 @@ class RemoteMembership:
         self._cpus = held.cpus
         self._progress: tuple[float, float | None] = held.units_done, request.units
         self._report_due, self._reported = False, -PROGRESS_SECONDS
-        self._first_number, self._last_number = 0, -1
-        """Of the orders of this connection, and of the orders so far, as the job sees them."""
+        self._first_number, self._last = 0, LastOrder()
+        """Number of the first order of this connection, and the last order, as the job sees them."""
         self._connection: WebSocket | None = None
         """To the broker that counts the job, if there is one now."""
         self._outcome = ""
@@ -217,8 +217,7 @@ class RemoteMembership:
     def _go_on(self) -> None:
         """Use a core, if the job has none; supervisors have turns of their own (`live.programs.turns`)."""
         if self._told == self._in_use == 0 and not self._ticket:
-            self._told, self._cpus, self._last_number = 1, (), self._last_number + 1
-            tell(self._on_order, Order(self.job, 1, self._last_number))
+            self._pass_on(Order(self.job, 1, self._last.number + 1))
 
     def _wait(self, connection: WebSocket | None, until: float | None) -> bool:
         """Do what is handed over until something has come, the job is over or time is up; whether it has."""
@@ -269,7 +268,7 @@ class RemoteMembership:
         answer = heard[0]
         if answer["kind"] != "joined":
             raise RefusedError(answer["reason"], answer.get("hint", ""))
-        self._connection, self._first_number = connection, self._last_number + 1
+        self._connection, self._first_number = connection, self._last.number + 1
         if not self._answer.done():
             self._answer.set_result(True)
         for document in heard[1:]:
@@ -298,15 +297,16 @@ class RemoteMembership:
     def _hear(self, document: dict[str, Any]) -> None:
         if document["kind"] == "order":
             number = self._first_number + int(document["number"])
-            if number < self._last_number:  # it was passed by a later one
-                return
-            order = Order(self.job, int(document["cores"]), number, tuple(document["cpus"]))
-            self._last_number, self._told, self._cpus = number, order.cores, order.cpus
-            tell(self._on_order, order)
+            self._pass_on(Order(self.job, int(document["cores"]), number, tuple(document["cpus"])))
         elif document["kind"] == "cancel" and self._on_cancel is not None:
             tell(lambda cancel: cancel(), self._on_cancel)
         else:
             LOGGER.debug("the broker says to job %s: %s", self.job, document)
+
+    def _pass_on(self, order: Order) -> None:
+        if self._last.take(order):
+            self._told, self._cpus = order.cores, order.cpus
+            tell(self._on_order, order)
 
 
 def _part() -> float:

@@ -25,19 +25,17 @@ def finish_before_exit() -> None:
 
 
 def _finish() -> None:
-    pools = [member.pool for member in members if member.pool.thread.is_alive()]
+    pools = [member.pool for member in members if not member.pool.join(0.0)]
     interrupted = issubclass(getattr(sys, "last_type", None) or Exception, KeyboardInterrupt)
     for pool in pools:
         if interrupted:
-            pool.kill()
+            pool.kill_workers()
         pool.close()
     moved = time.monotonic()
     while pools:
-        for pool in pools:
-            pool.thread.join(LOOK_SECONDS)
-        pools = [pool for pool in pools if pool.thread.is_alive()]
+        pools = [pool for pool in pools if not pool.join(LOOK_SECONDS)]
         if any(pool.width_in_use for pool in pools):
             moved = time.monotonic()
         elif time.monotonic() - moved > PAUSED_SECONDS:
             for pool in pools:
-                pool.kill()
+                pool.kill_workers()

@@ -3,11 +3,12 @@
     with malleable.live.Executor("sweep", weight=2.0) as executor:
         outcomes = list(executor.map(function, inputs))
 
-It is a pool of worker processes (`live.workers`) that is a member of a broker (`clients.pool_member`).
+It has workers (`live.workers.contract`), which are a member of a broker (`clients.pool_member`).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, Never
 
@@ -15,8 +16,8 @@ from malleable.errors import ParameterError, UnsupportedError, did_you_mean
 from malleable.live.broker.membership import JobRequest
 from malleable.live.clients.ending import finish_before_exit
 from malleable.live.clients.pool_member import IDLE_SECONDS, PoolMember, UnitsToCome
+from malleable.live.workers.contract import LOCAL, Listeners, WorkerOptions, start_workers
 from malleable.live.workers.counts import count
-from malleable.live.workers.executor import Pool
 from malleable.live.workers.mapping import LazyExecutor
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-    from malleable.live.workers.functions import PackedFunction
+    from malleable.live.workers.contract import Workers
     from malleable.live.workers.mapping import Submitting
 
 
@@ -48,7 +49,8 @@ class Executor(LazyExecutor):
     keeps a core. `memory`, in bytes, is a promise: the job starts when it fits beside the others. `broker` is
     the path of a broker's socket, or `embedded` for that of this process, which is the default if none runs
     on the machine. Each worker calls `initializer(*initargs)` before its first unit, and another takes its
-    place after `max_tasks_per_child` units.
+    place after `max_tasks_per_child` units. `backend` names what carries out the units: `local`, worker
+    processes of this machine.
 
     A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
     Ctrl-C in a `with` block ends the units in hand.
@@ -64,6 +66,7 @@ class Executor(LazyExecutor):
         max_workers: int | None = None,
         max_cores: int | None = None,
         broker: str | None = None,
+        backend: str = LOCAL,
         never_pause: bool = False,
         memory: float = 0.0,
         initializer: Callable[..., object] | None = None,
@@ -80,33 +83,29 @@ class Executor(LazyExecutor):
             max_cores=_most_cores(max_cores, max_workers, threads),
         )  # fmt: skip
         self._member = PoolMember(request, threads, max_workers, broker)
-        self._pool = Pool(
-            0,
-            threads=threads,
-            on_width=self._member.on_width,
-            on_progress=self._member.on_progress,
-            on_idle=self._member.on_idle,
-            idle_seconds=IDLE_SECONDS,
-            initializer=initializer,
-            initargs=initargs,
-            max_tasks_per_child=max_tasks_per_child,
+        member = self._member
+        self._workers = start_workers(
+            backend,
+            WorkerOptions(threads, initializer, initargs, max_tasks_per_child),
+            Listeners(member.on_width, member.on_progress, member.on_idle, IDLE_SECONDS),
         )
-        self._member.attach(self._pool.manager)
+        weakref.finalize(self, self._workers.close).atexit = False
+        member.attach(self._workers)
         try:
-            self._member.has_units(0)
+            member.has_units(0)
         except BaseException:
-            self._pool.shutdown()
+            self.shutdown()
             raise
         finish_before_exit()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function called in a worker; what cannot be sent there is an error of the future."""
-        future = self._pool.submit(fn, *args, **kwargs)
+        future = self._workers.submit(fn, *args, **kwargs)
         self._member.has_units(1)
         return future
 
     def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
-        return _Mapping(self._pool, self._member, iterables)
+        return _Mapping(self, self._workers, self._member, iterables)
 
     @property
     def width(self) -> int:
@@ -115,7 +114,9 @@ class Executor(LazyExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more units, and end the workers when those submitted are done, or cancelled."""
-        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+        self._workers.close(cancel=cancel_futures)
+        if wait:
+            self._workers.join()
 
     def kill_workers(self) -> None:
         """End it now: the units that wait or are in hand are cancelled."""
@@ -158,16 +159,19 @@ def _most_cores(max_cores: int | None, max_workers: int | None, threads: int) ->
 class _Mapping:
     """The units of one `map`: known beforehand, if its input is a list or another thing with a length."""
 
-    def __init__(self, pool: Pool, member: PoolMember, iterables: tuple[Iterable[Any], ...]) -> None:
-        self._pool, self._member = pool, member
-        self.pack, self.window = pool.pack, pool.window
+    def __init__(
+        self, executor: Executor, workers: Workers, member: PoolMember, iterables: tuple[Iterable[Any], ...]
+    ) -> None:
+        self._executor = executor  # its workers end when it is dropped
+        self._workers, self._member = workers, member
+        self.pack, self.window = workers.pack, workers.window
         sized = all(isinstance(each, Sized) for each in iterables)
         count = min(map(len, iterables), default=0) if sized else 0  # type: ignore[arg-type]
         self._to_come = UnitsToCome(count, open=not sized)
         member.expect(self._to_come)
 
-    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
-        future = self._pool.submit_packed(function, args, kwargs)
+    def submit_packed(self, function: Any, args: Any, kwargs: Any) -> Future[Any]:
+        future = self._workers.submit_packed(function, args, kwargs)
         self._to_come.left = max(0, self._to_come.left - 1)
         self._member.has_units(1)
         return future

@@ -1,9 +1,9 @@
-"""A pool as a member of a broker: it joins when it is given a unit, and leaves when it has none left.
+"""Workers as a member of a broker: they join when given a unit, and leave when they have none left.
 
-A job without work must not be counted: it would be granted cores that others could use. So a pool that has
-been idle for `IDLE_SECONDS` leaves the broker, as a job that has finished, and joins as another one at the
-next unit. The time is there because a caller that takes a result and submits the next unit is not idle. One
-that had no unit yet withdraws: it has brought no job.
+A job without work must not be counted: it would be granted cores that others could use. So workers that
+have been idle for `IDLE_SECONDS` leave the broker, as a job that has finished, and join as another one at the
+next unit. The time is there because a caller that takes a result and submits the next unit is not idle. Those
+that had no unit yet withdraw: they have brought no job.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import weakref
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from malleable.live.broker.membership import JobRequest, Outcome, join
 from malleable.live.clients.stay import Stay
 
 if TYPE_CHECKING:
-    from malleable.live.workers.manager import Manager
+    from malleable.live.broker.membership import JobRequest, Outcome
+    from malleable.live.workers.contract import Workers
 
 IDLE_SECONDS = 0.1
 """Seconds without a unit after which a pool leaves."""
@@ -40,7 +40,7 @@ class UnitsToCome:
 class PoolMember:
     """The seat of a pool, taken and left; `attach` says which pool."""
 
-    pool: Manager
+    pool: Workers
 
     def __init__(self, request: JobRequest, threads: int, most: int | None, broker: str | None) -> None:
         self._request, self._threads, self._most, self._broker = request, threads, most, broker
@@ -55,7 +55,7 @@ class PoolMember:
         self._outcome: Outcome = "finished"
         self._reported = 0.0
 
-    def attach(self, pool: Manager) -> None:
+    def attach(self, pool: Workers) -> None:
         self.pool = pool
         members.add(self)
 
@@ -88,16 +88,15 @@ class PoolMember:
     def kill(self) -> None:
         """End the pool now, whatever it does."""
         self._outcome = "cancelled"
-        self.pool.kill()
+        self.pool.kill_workers()
 
     def _join(self) -> None:
         done = self.pool.done
         left = (self._declared(done) or None) if done else self._request.units
         # Orders come before `join` returns, so the stay is there before it begins.
-        self._stay = stay = Stay(self.pool, self._threads, self._most)
+        self._stay = stay = Stay(self.pool, self._threads, self._most, self.cancel)
         try:
-            request = replace(self._request, units=left).named()
-            stay.begin(join(request, stay.obey, self.cancel, broker=self._broker))
+            stay.follow(replace(self._request, units=left).named(), broker=self._broker)
         except BaseException:
             self._stay, self._submitted = None, 0
             self.pool.cancel_waiting()

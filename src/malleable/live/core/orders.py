@@ -27,6 +27,27 @@ class Order:
     cpus: tuple[int, ...] = ()
 
 
+class LastOrder:
+    """The last order to a job. Two may pass each other on their way: who carries them out takes each here."""
+
+    __slots__ = ("order",)
+
+    def __init__(self, order: Order | None = None) -> None:
+        self.order = order
+
+    @property
+    def number(self) -> int:
+        """That of the last order; -1 before the first one."""
+        return -1 if self.order is None else self.order.number
+
+    def take(self, order: Order) -> bool:
+        """Whether an order is to be carried out; one that a later one has overtaken is dropped."""
+        if order.number < self.number:
+            return False
+        self.order = order
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What a job has when it joins a broker anew: cores that it may be using, its age and its progress."""

@@ -18,6 +18,7 @@ import numpy as np
 from malleable.contracts import FloatArray
 from malleable.live.broker.broker import Broker, Order
 from malleable.live.core.events import Cancelled, Confirmed, Finished, Registered
+from malleable.live.core.orders import LastOrder
 from malleable.live.core.virtual import VirtualJob
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Session:
         self._scheduler, self._jobs, self._work, self._speed, self._cpus = scheduler, jobs, work, speed, cpus
         self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
         self._present: dict[str, VirtualJob] = {}
-        self._numbers: dict[str, int] = {}
+        self._last: dict[str, LastOrder] = {}
         self._in_use = 0
         self.seen = Seen(np.full(jobs.size, nan))
 
@@ -112,6 +113,7 @@ class Session:
         i, size = int(self._jobs.classes[j]), float(self._jobs.sizes[j])
         job = self._present[str(j)] = VirtualJob(str(j), i, size, size, since=now)
         self._work.add(job)
+        self._last[str(j)] = LastOrder()
         self.seen.came += 1
         self.seen.events += 1
         weight = float(self._jobs.weights[j]) if len(self._jobs.weights) else None
@@ -127,14 +129,13 @@ class Session:
     def _forget(self, name: str) -> None:
         self._work.remove(name)
         self._use(-self._present.pop(name).cores)
-        self._numbers.pop(name, None)
+        del self._last[name]
 
     def _carry_out(self, order: Order) -> None:
         """Change the width of a job, and confirm it; an order that was overtaken is not answered."""
         job = self._present.get(order.job)
-        if job is None or order.number < self._numbers.get(order.job, 0):
+        if job is None or not self._last[order.job].take(order):
             return
-        self._numbers[order.job] = order.number
         now, before, ran = self._broker.now, job.cores, job.ran
         if order.cores != before:
             self._work.resize(order.job, order.cores, order.cpus, now, self._scheduler.machine)

@@ -1,7 +1,7 @@
 """Any program as a job of a broker: it starts at the first grant, follows its orders, and ends once.
 
     client = ProgramClient(command, folder)
-    seat = join(JobRequest("etl"), client.on_order, client.on_cancel)
+    seat = join(JobRequest("etl"), client.obey, client.cancel)
     ending = client.run(seat)
 
 Orders come from any thread and are carried out one after the other, in the thread of `run`. The cores in use
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from malleable.errors import ExecutionError
 from malleable.execution.thread_variables import VARIABLES
 from malleable.live.broker.membership import INSIDE_PROGRAM
+from malleable.live.core.orders import LastOrder, Order
 from malleable.live.programs.job_folder import HeldCores
 from malleable.live.programs.program import Program
 from malleable.live.programs.standard_input import open_offered
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from malleable.live.broker.membership import Membership
-    from malleable.live.core.orders import Order
     from malleable.live.programs.job_folder import JobFolder
     from malleable.live.programs.progress import Progress
     from malleable.live.programs.turns import Turn
@@ -100,7 +100,7 @@ class ProgramClient:
     ) -> None:
         self._command, self._folder, self._reaper, self._turn = command, folder, reaper, turn
         self._news: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._number = -1
+        self._last = LastOrder()
         self._in_use = 0
         self._last_width = 1
         """Before it was paused."""
@@ -126,11 +126,11 @@ class ProgramClient:
             return time.time()
         return self.started_at + time.monotonic() - self._started
 
-    def on_order(self, order: Order) -> None:
+    def obey(self, order: Order) -> None:
         """Have an order carried out."""
         self._news.put(order)
 
-    def on_cancel(self) -> None:
+    def cancel(self) -> None:
         """Have the program end, or not start."""
         self._news.put(_Cancel())
 
@@ -156,10 +156,10 @@ class ProgramClient:
                             return None
                     case Used(cores):
                         self._note_use(min(cores, self._in_use))
-                    case order if order.number >= self._number:
+                    case Order() as order if self._last.take(order):
                         self._again = None
                         try:
-                            self._obey(order)
+                            self._carry_out(order)
                         except OSError as error:  # its turn is not lost, or it goes on as it is
                             self._again = order
                             self._complain(f"cannot follow an order yet: {error}")
@@ -207,8 +207,8 @@ class ProgramClient:
             return Ending("finished", code)
         return Ending("cancelled" if self._cancelled else "failed", code)
 
-    def _obey(self, order: Order) -> None:
-        self._number, self._cpus = order.number, order.cpus
+    def _carry_out(self, order: Order) -> None:
+        self._cpus = order.cpus
         if self._program is not None:
             self._last_width = self._in_use or self._last_width
             if order.cores >= self._in_use:
@@ -237,7 +237,7 @@ class ProgramClient:
         if self._in_use != self._held.cores or self._cpus[: self._in_use] != self._held.cpus:
             self._note(self._in_use)
         if self._seat is not None:
-            self._seat.confirm(self._in_use, self._number)
+            self._seat.confirm(self._in_use, self._last.number)
 
     def _start(self, cores: int) -> None:
         """Start the command; that it is about to be is noted before, so that it is not done twice."""

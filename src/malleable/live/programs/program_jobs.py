@@ -160,7 +160,7 @@ class ProgramJobs:
             if run is None or not hmac.compare_digest(run.stored.ticket.encode(), ticket.encode()):
                 raise RefusedError(f"there is no program {job!r} with this ticket")
             run.on_order, run.on_cancel = on_order, on_cancel
-            order = run.order or Order(job, 0, 0)
+            order = run.last.order or Order(job, 0, 0)
         self._processes.adopt(run)
         if run.cancel_asked:
             on_cancel()
@@ -261,9 +261,9 @@ class ProgramJobs:
 
     def _on_order(self, run: ProgramRun, order: Order) -> None:
         with self._lock:
-            if run.order is not None and order.number < run.order.number:
+            if not run.last.take(order):
                 return
-            run.order, listener = order, run.on_order
+            listener = run.on_order
         if listener is not None:
             tell(listener, order)
         elif not run.running:

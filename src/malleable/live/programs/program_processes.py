@@ -92,7 +92,7 @@ class ProgramProcesses:
 
     def _carry_out_order(self, run: ProgramRun) -> None:
         """Start the supervisor of a program that may run; one that may not yet uses no core."""
-        order = run.order
+        order = run.last.order
         if run.over or run.running or run.on_order is not None or order is None:
             return
         if order.cores == 0:

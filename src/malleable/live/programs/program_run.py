@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from malleable.live.broker.state.store import StoredJob
-from malleable.live.core.orders import Order
+from malleable.live.core.orders import LastOrder, Order
 from malleable.live.core.unknown_jobs import UNKNOWN
 from malleable.live.programs.job_folder import JobFolder, ProcessName
 
@@ -25,8 +25,8 @@ class ProgramRun:
     stored: StoredJob
     folder: JobFolder
     cancel_asked: bool = False
-    order: Order | None = None
-    """The last one, for a supervisor that is not attached yet, or not attached again."""
+    last: LastOrder = field(default_factory=LastOrder)
+    """For a supervisor that is not attached yet, or not attached again."""
     on_order: Callable[[Order], None] | None = None
     on_cancel: Callable[[], None] | None = None
     supervisor: ProcessName | None = None

@@ -59,7 +59,7 @@ def supervise(folder: JobFolder, connect: Connect, reaper: int | None = None) ->
         sys.stderr.write(f"cannot supervise {folder.path} yet: {error}\n")
         return NOT_NEEDED
     client = _client(document, folder, reaper)
-    signal.signal(signal.SIGTERM, lambda *_: client.on_cancel())
+    signal.signal(signal.SIGTERM, lambda *_: client.cancel())
     seat = connect(document, client)
     try:
         ending = client.run(seat)
@@ -102,7 +102,7 @@ def connect_to_broker(document: dict[str, Any], client: ProgramClient) -> Member
 
     path, request = document["socket"], JobRequest(document["job_class"], job=document["job"])
     threading.Thread(target=_watch_broker, args=(path, client), daemon=True).start()
-    seat = connect(path, request, client.on_order, client.on_cancel, ticket=document["ticket"], insist=True)
+    seat = connect(path, request, client.obey, client.cancel, ticket=document["ticket"], insist=True)
     assert seat is not None  # noqa: S101 - it insists
     return seat
 

@@ -128,9 +128,9 @@ class Pool(LazyExecutor):
         return self._manager.done
 
     @property
-    def manager(self) -> Manager:
-        """What keeps the pool going until its last unit is done, even if the pool itself was dropped."""
-        return self._manager
+    def idle(self) -> bool:
+        """Whether no unit waits or is in hand; certain in a listener only."""
+        return self._manager.idle
 
     def set_width(self, width: int) -> None:
         """Have that many workers carry out units from now on."""
@@ -142,10 +142,24 @@ class Pool(LazyExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more units, and end the workers when those submitted are done, or cancelled."""
-        self._manager.cancelling = cancel_futures
+        self.close(cancel=cancel_futures)
+        if wait:
+            self.join()
+
+    def cancel_waiting(self) -> None:
+        """Cancel the units that wait now, and go on."""
+        self._manager.cancel_waiting()
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Take no more units, and end when there are none left; those that wait may be cancelled."""
+        self._manager.cancelling = self._manager.cancelling or cancel
         self._manager.close()
-        if wait and self._owner == os.getpid():
-            self._manager.thread.join()
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait for the end; whether it has come. A forked process does not wait for its parent's workers."""
+        if self._owner == os.getpid():
+            self._manager.thread.join(seconds)
+        return self._owner != os.getpid() or not self._manager.thread.is_alive()
 
     def kill_workers(self) -> None:
         """End the pool now: the units that wait or are in hand are cancelled."""

@@ -14,19 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
-    from malleable.live.workers.functions import PackedFunction
-
 
 class Submitting(Protocol):
     """Something that takes units: a pool, or what stands before one."""
 
-    def pack(self, function: Callable[..., Any]) -> PackedFunction:
+    def pack(self, function: Callable[..., Any]) -> Any:
         """Pack a function, for any number of units."""
 
-    def submit_packed(self, function: PackedFunction, args: Any, kwargs: Any) -> Future[Any]:
+    def submit_packed(self, function: Any, args: Any, kwargs: Any) -> Future[Any]:
         """Submit a call of a function that is packed already."""
 
-    def window(self, function: PackedFunction) -> int:
+    def window(self, function: Any) -> int:
         """How many units of a function keep the workers busy."""
 
     def all_read(self) -> None:

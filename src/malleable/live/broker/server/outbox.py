@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from starlette.websockets import WebSocketDisconnect
 
+from malleable.live.core.orders import LastOrder
+
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
 
@@ -24,16 +26,16 @@ class Outbox:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._news = loop, asyncio.Event()
         self._lock = threading.Lock()
-        self._order: Order | None = None
-        self._number = -1
+        self._last = LastOrder()
+        self._unsent: Order | None = None
         self._cancel = False
 
     def put_order(self, order: Order) -> None:
         """Take an order, unless a later one is there."""
         with self._lock:
-            if order.number < self._number:
+            if not self._last.take(order):
                 return
-            self._order, self._number = order, order.number
+            self._unsent = order
         self._wake()
 
     def put_cancel(self) -> None:
@@ -51,7 +53,7 @@ class Outbox:
                 await self._news.wait()
                 self._news.clear()
                 with self._lock:
-                    order, self._order = self._order, None
+                    order, self._unsent = self._unsent, None
                     cancel, self._cancel = self._cancel, False
                 if order is not None:
                     known = {"cores": order.cores, "number": order.number, "cpus": list(order.cpus)}
