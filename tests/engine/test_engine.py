@@ -181,7 +181,7 @@ def test_pieces_make_the_same_whole(name):
         part = Chunk(*(column[first:last].copy() for column in one.jobs))
         pieces.feed(part, 0, last - first)
     pieces.feed(Chunk(*(column[:0] for column in one.jobs)), 0, 0, drain=True)
-    assert pieces.log.tolist() == whole.tolist()
+    assert pieces.ends.tolist() == whole.tolist()
 
 
 # --- growth and the memo ---------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_widths_and_areas():
         runner = machine(one.workload, 8, program_, interpreted=True, wide=True, log=80)
         runner.feed(one.jobs, 0, 80, drain=True)
         sums, (duration, used, overload, events) = runner.collect()
-        response = runner.log - one.jobs.times
+        response = runner.ends - one.jobs.times
         by_class = np.bincount(one.jobs.classes, response, minlength=len(one.workload.classes))
         departed, total, _, arrived, work, area, _ = sums
         np.testing.assert_allclose(total, by_class, rtol=1e-9)
@@ -306,7 +306,7 @@ def test_widths_and_areas():
         np.testing.assert_allclose(runner.widths.sum(axis=1), work, rtol=1e-9)
         assert departed.tolist() == arrived.tolist()
         assert (departed.sum(), events) == (80, 160)
-        assert duration == pytest.approx(runner.log.max())
+        assert duration == pytest.approx(runner.ends.max())
         assert work.sum() <= used * (1 + 1e-9) <= 8 * duration * (1 + 2e-9)
         assert 0 <= overload <= duration
 

@@ -46,7 +46,7 @@ def both(name, seed, *, known=True, interpreted=True, changing=True):
         changes=machines.GivenChanges(one.cores, changes) if changes else None,
     )
     runner.feed(one.jobs, 0, COUNT, drain=True)
-    return runner.log, expected
+    return runner.ends, expected
 
 
 @pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
@@ -97,9 +97,9 @@ def test_jobs_that_are_done_pay_no_more():
     jobs = Chunk(np.full(3, 7.0), np.zeros(3, np.int64), np.array([1.0, 1.0 + 1e-14, 1.0]))
     runner = machine(workload, 3, program(Policy.of("equi"), workload, 3), interpreted=True, log=3)
     runner.feed(jobs, 0, 3, drain=True)
-    assert runner.log[2] == pytest.approx(8.0, rel=1e-12)
-    assert runner.log[0] == pytest.approx(8.5 + 0.5 / np.sqrt(1.5), rel=1e-12)
-    assert runner.log[1] == pytest.approx(runner.log[0], rel=1e-12)
+    assert runner.ends[2] == pytest.approx(8.0, rel=1e-12)
+    assert runner.ends[0] == pytest.approx(8.5 + 0.5 / np.sqrt(1.5), rel=1e-12)
+    assert runner.ends[1] == pytest.approx(runner.ends[0], rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
@@ -128,7 +128,7 @@ def test_a_pause_that_depends_on_both_widths():
     expected = reference.departures(Policy.of("wham"), workload, 6, *jobs)
     runner = machine(workload, 6, program(Policy.of("wham"), workload, 6), interpreted=True, log=COUNT)
     runner.feed(jobs, 0, COUNT, drain=True)
-    np.testing.assert_allclose(runner.log, expected, rtol=1e-9)
+    np.testing.assert_allclose(runner.ends, expected, rtol=1e-9)
 
 
 def test_weights_of_single_jobs():
@@ -142,7 +142,7 @@ def test_weights_of_single_jobs():
         made = program(policy, one.workload, 4, plain=False)
         runner = machine(one.workload, 4, made, interpreted=True, log=COUNT)
         runner.feed(jobs, 0, COUNT, drain=True)
-        np.testing.assert_allclose(runner.log, expected, rtol=1e-9)
+        np.testing.assert_allclose(runner.ends, expected, rtol=1e-9)
 
 
 # --- batch systems, written independently ------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_rigid_jobs_as_batch_systems_run_them(name, other, seed):
         workload, cores, program(Policy.of(name), workload, cores), interpreted=True, log=jobs.size
     )
     runner.feed(jobs, 0, jobs.size, drain=True)
-    np.testing.assert_allclose(runner.log, other(cores, jobs.times, widths, lengths), rtol=1e-9)
+    np.testing.assert_allclose(runner.ends, other(cores, jobs.times, widths, lengths), rtol=1e-9)
 
 
 def test_nothing_runs_while_there_are_no_cores():
@@ -244,7 +244,7 @@ def test_nothing_runs_while_there_are_no_cores():
         changes=machines.GivenChanges(4, [(1.0, 0), (11.0, 4)]),
     )
     runner.feed(jobs, 0, 1, drain=True)
-    assert runner.log[0] == pytest.approx(10.0 + 40.0 / speed)
+    assert runner.ends[0] == pytest.approx(10.0 + 40.0 / speed)
 
 
 @pytest.mark.parametrize("name", ["srpt", "wham-integer", "pollux"])
@@ -252,12 +252,12 @@ def test_plain_jobs_run_on_either_kernel_alike(name, monkeypatch):
     """The kernel without limits gives the departures of the whole one to the bit where there are none."""
     workload, cores, jobs = gen.instance(5, 120, cores=8, load=0.8)
     found = []
-    for kernel in (job_kernel.plain_job_kernel, job_kernel.job_kernel):
-        monkeypatch.setattr(job_kernel, "plain_job_kernel", kernel)
+    for kernel in (job_kernel.logging_plain_job_kernel, job_kernel.logging_job_kernel):
+        monkeypatch.setattr(job_kernel, "logging_plain_job_kernel", kernel)
         chosen = program(Policy.of(name), workload, cores)
         one = machine(workload, cores, chosen, interpreted=True, log=jobs.size)
         assert one.kernel is kernel
         one.feed(jobs, 0, jobs.size, drain=True)
-        found.append(one.log)
+        found.append(one.ends)
     assert not np.isnan(found[0]).any()
     np.testing.assert_array_equal(*found)

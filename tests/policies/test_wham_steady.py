@@ -85,7 +85,7 @@ def test_departures_where_moves_are_free(widths):
             made = program(Policy.of(name), workload, one.cores)
             runner = machine(workload, one.cores, made, interpreted=True, log=60)
             runner.feed(one.jobs, 0, 60, drain=True)
-            left.append(runner.log)
+            left.append(runner.ends)
         assert np.array_equal(*left)
 
 

@@ -53,13 +53,13 @@ def test_wham_orders_by_c_mu():
     expected, until = cmu_departures(cores, classes, sizes, costs, means)
     crowded = [j for j in range(8) if 0.0 < expected[j] <= until]
     assert len(crowded) == 6
-    np.testing.assert_allclose(runner.log[crowded], np.array(expected)[crowded], rtol=1e-12)
+    np.testing.assert_allclose(runner.ends[crowded], np.array(expected)[crowded], rtol=1e-12)
     # Told the sizes, WHAM serves in another order.
     known = machine(
         workload, cores, program(Policy.of("wham"), workload, cores, plain=False), interpreted=True, log=8
     )
     known.feed(Chunk(np.zeros(8), classes.astype(np.int64), sizes), 0, 8, drain=True)
-    assert not np.allclose(known.log[crowded], runner.log[crowded])
+    assert not np.allclose(known.ends[crowded], runner.ends[crowded])
 
 
 def test_blind_srpt_lies_between_fcfs_and_srpt():

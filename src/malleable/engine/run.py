@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from malleable.engine.interruptible import run_interruptibly
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads like the paper's symbols
 from malleable.engine.machines import machine
 from malleable.engine.records import Records
+from malleable.engine.replaying import check_weights
 from malleable.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _unweighted(jobs: Chunk) -> Chunk:
     if jobs.weights.size:
         raise UnsupportedError(
             f"the source gives {jobs.weights.size} jobs weights of their own, which no run counts",
-            "leave the weights out, and make a class for each holding cost",
+            "make a class for each weight: malleable.simulation.weights.by_weight does",
         )
     return jobs
 
@@ -219,11 +220,12 @@ def departures(
     workload: Workload,
     cores: float,
     program: ClassProgram | JobProgram,
-    jobs: Any,
+    jobs: Chunk,
     *,
     interpreted: bool = False,
 ) -> FloatArray:
-    """Departure time of each of the given jobs (a `Chunk`); the run goes on until all have left."""
+    """Departure time of each of the given jobs; the run goes on until all have left."""
+    check_weights(program, jobs)
     runner = machine(workload, cores, program, interpreted=interpreted, log=jobs.size)
     runner.feed(jobs, 0, jobs.size, drain=True)
-    return runner.log
+    return runner.ends

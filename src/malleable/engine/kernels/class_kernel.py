@@ -14,10 +14,24 @@ Symbols: m classes, n cores, V clock, s speed, k width, N jobs present.
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from malleable.engine.job_log import (
+    CHANGE_CLOCK,
+    CHANGES,
+    CORE_CLOCK,
+    CURRENT,
+    END,
+    HELD_AREA,
+    START,
+    add_usage,
+    join_slices,
+)
+from malleable.engine.job_log import FIRST as SLICES
+from malleable.engine.job_log import LENGTH as SLICE
 from malleable.engine.mark_blocks import (
     ARRIVAL,
     BLOCKS,
@@ -73,13 +87,15 @@ NOW, USED, DURATION, USED_AREA, OVERLOAD, EVENTS = range(6)
 # Entries of `integers`.
 PRESENT, WAITING, NEXT, KEY, CROWDED, IDENTITY, IDLE, SPARES, STOP = range(9)
 INTEGERS = 9
-# A row of `memo`: the key's bits, cores in use, then speeds and their inverses.
+# A row of `memo`: the key's bits, cores in use, then speeds and their inverses; if logging, widths too.
 MEMO_KEY, MEMO_USED, MEMO_SPEEDS = range(3)
 
 ROUNDING = 1e-10
 """Relative difference of two remaining sizes that may be rounding: marks carry eleven digits."""
 GOLDEN = -7046029254386353131
 """2**64/φ as a signed integer: multiplicative hashing of the packed class counts."""
+LOGGING = False
+"""Whether every job is noted; `logging_class_kernel` does it."""
 MEMORABLE = 8192
 """With more jobs than this a state hardly ever comes back, so it is not looked up."""
 
@@ -96,7 +112,7 @@ def signature(rule: Any) -> Any:
         f1, i1, f1, i1, f1, f1,
         f1, i1, i1, i2, f2, int64, f1, i1, f3,
         i1, f1, f2, int64,
-        f1, f2, f1,
+        f1, f2, f2, f2, f2, f1,
     )  # fmt: skip
 
 
@@ -141,6 +157,9 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     histograms: Any,
     widths: Any,
     log: Any,
+    served: Any,
+    usage: Any,
+    slices: Any,
 ) -> int:
     """Take the arrivals up to `last` (and all departures, if `drain`); return why it stopped."""
     times = unowned_view(times)
@@ -164,6 +183,9 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     histograms = unowned_view(histograms)
     widths = unowned_view(widths)
     log = unowned_view(log)
+    served = unowned_view(served)
+    usage = unowned_view(usage)
+    slices = unowned_view(slices)
     m = asked.shape[0]
     room = waiting.shape[1]
     now = scalars[NOW]
@@ -184,7 +206,6 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     field = 63 // m
     memo_row = memo.shape[0] >> memo_bits
     memorable = min(MEMORABLE, 1 << min(field, 31))
-    logging = log.shape[0] > 0
     wide = widths.shape[1] > 1
     for i in range(m):
         state[(i << STATE_BITS) + BEFORE] = (
@@ -232,6 +253,17 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 c = (i << STATE_BITS) & INDEX_MASK
                 progress = state[c + SPEED] * shelf[(i << SHELF_BITS) + LENGTH] * dt
                 widths[i, np.int64(state[c + BIN])] += progress
+        if LOGGING:
+            if now + dt >= slices[SLICES] + slices[SLICE] * usage.shape[1]:
+                join_slices(usage, slices, now + dt)
+            for i in range(m):
+                if shelf[(i << SHELF_BITS) + LENGTH] > 0:
+                    served[i, CORE_CLOCK] += served[i, CURRENT] * dt
+                    held = served[i, CURRENT] * shelf[(i << SHELF_BITS) + LENGTH]
+                    add_usage(usage, slices, i, now, now + dt, held)
+                else:
+                    served[i, CORE_CLOCK] = 0.0
+        enters = -1
 
         # The job at `place`, of class j and with work x left, enters service below if j >= 0.
         j: Any = -1
@@ -255,8 +287,11 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             state[c + SUMS + SLOWDOWN] += slowdown
             histograms[2 * BINS * who + histogram_bin(response)] += 1.0
             histograms[2 * BINS * who + BINS + histogram_bin(slowdown)] += 1.0
-            if logging:
-                log[np.int64(jobs[(place << JOB_BITS) + NAME])] = now
+            if LOGGING:
+                name_of = np.int64(jobs[(place << JOB_BITS) + NAME])
+                log[END, name_of] = now
+                log[HELD_AREA, name_of] += served[who, CORE_CLOCK]
+                log[CHANGES, name_of] += served[who, CHANGE_CLOCK]
             idle[unused & INDEX_MASK] = place
             unused += 1
             state[c + SUMS + AREA] += now - started
@@ -358,6 +393,11 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                     spares = insert(cells, fill, spare, spares, ring, tops, shelf, jobs, size, j, mark, place)
                     shelf[(j << SHELF_BITS) + LENGTH] += 1
                     state[c + TOP] = min(state[c + TOP], mark)
+                    if LOGGING:
+                        name_of = np.int64(jobs[(kept << JOB_BITS) + NAME])
+                        log[HELD_AREA, name_of] += served[w, CORE_CLOCK]
+                        log[CHANGES, name_of] += served[w, CHANGE_CLOCK]
+                        enters = place
                     x = kept_x
                     place = kept
             if w >= 0:
@@ -383,6 +423,8 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
             spares = insert(cells, fill, spare, spares, ring, tops, shelf, jobs, size, j, mark, place)
             shelf[(j << SHELF_BITS) + LENGTH] += 1
             state[c + TOP] = min(state[c + TOP], mark)
+            if LOGGING:
+                enters = place
 
         # New widths. In a crowd every job served has one core.
         if discipline == POOLS:
@@ -411,6 +453,9 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 if wide:
                     for i in range(m):
                         state[(i << STATE_BITS) + BIN] = memo_bins[spot // memo_row, i]
+                if LOGGING:
+                    for i in range(m):
+                        width[i] = memo[spot + MEMO_SPEEDS + 2 * m + i]
             else:
                 for i in range(m):
                     asked[i] = state[(i << STATE_BITS) + COUNT]
@@ -442,8 +487,26 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                     if wide:
                         for i in range(m):
                             memo_bins[spot // memo_row, i] = state[(i << STATE_BITS) + BIN]
+                    if LOGGING:
+                        for i in range(m):
+                            memo[spot + MEMO_SPEEDS + 2 * m + i] = width[i]
         else:
             used = 0.0
+        if LOGGING:
+            for i in range(m):
+                if shelf[(i << SHELF_BITS) + LENGTH] > 0:
+                    if width[i] != served[i, CURRENT]:
+                        served[i, CHANGE_CLOCK] += 1.0
+                    served[i, CURRENT] = width[i]
+            if enters >= 0:
+                i = np.int64(jobs[(enters << JOB_BITS) + KIND])
+                name_of = np.int64(jobs[(enters << JOB_BITS) + NAME])
+                log[HELD_AREA, name_of] -= served[i, CORE_CLOCK]
+                log[CHANGES, name_of] -= served[i, CHANGE_CLOCK]
+                if np.isnan(log[START, name_of]):
+                    log[START, name_of] = now
+                else:
+                    log[CHANGES, name_of] += 1.0
 
     for i in range(m):
         c = i << STATE_BITS
@@ -465,3 +528,10 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     integers[IDLE] = unused
     integers[SPARES] = spares
     return status
+
+
+logging_class_kernel = FunctionType(
+    class_kernel.__code__, {**globals(), "LOGGING": True}, "logging_class_kernel"
+)
+"""The same, and every job is noted in `log`, and the cores of each class over time in `usage`."""
+logging_class_kernel.__qualname__ = "logging_class_kernel"

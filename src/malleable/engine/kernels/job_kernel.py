@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from malleable.engine.enforcement import check
+from malleable.engine.job_log import CHANGES, END, FIRST, HELD_AREA, LENGTH, START, add_usage, join_slices
 from malleable.engine.kernels.class_kernel import (
     AREA,
     ARRIVALS,
@@ -83,6 +84,8 @@ JOB_INTEGERS = 10
 NEVER = np.inf
 DEMANDING = True
 """Whether jobs may have limits, or sizes that the rule must not see; `plain_job_kernel` has none of that."""
+LOGGING = False
+"""Whether every job is noted; the `logging` kernels do it."""
 AT_ARRIVAL, AT_CHANGE, AT_CALM, AT_ROUND = range(4)
 
 
@@ -96,7 +99,7 @@ def signature(rule: Any) -> Any:
         float64, int64, int64, f1, f1,
         f1, i1, f1, f1, int64, int64, f1, f1,
         f1, i1, f1, f1, f2, f2, f2, f1, f2, f1, i1,
-        f2, f2, f2, f2, f1,
+        f2, f2, f2, f2, f2, f2, f1,
     )  # fmt: skip
 
 
@@ -219,6 +222,8 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
     slowdowns: Any,
     widths: Any,
     log: Any,
+    usage: Any,
+    slices: Any,
 ) -> int:
     """Take the arrivals up to `last` (and all departures, if `drain`); return why it stopped."""
     m = counts.shape[0]
@@ -277,6 +282,13 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             jobs[j, REMAINING] -= done
             if wide and done > 0.0:
                 widths[int(jobs[j, CLASS]), histogram_bin(jobs[j, HELD])] += done
+        if LOGGING:
+            if now + dt >= slices[FIRST] + slices[LENGTH] * usage.shape[1]:
+                join_slices(usage, slices, now + dt)
+            for j in range(present):
+                if jobs[j, HELD] > 0.0:
+                    log[HELD_AREA, int(jobs[j, IDENTITY])] += jobs[j, HELD] * dt
+                    add_usage(usage, slices, int(jobs[j, CLASS]), now, now + dt, float(jobs[j, HELD]))
         used_area += used * dt
         capacity += n * dt
         if present > n:
@@ -320,8 +332,9 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
             sums[SLOWDOWN, i] += slowdown
             responses[i, histogram_bin(response)] += 1.0
             slowdowns[i, histogram_bin(slowdown)] += 1.0
-            if log.shape[0] > 0:
-                log[int(jobs[who, IDENTITY])] = now
+            if LOGGING:
+                log[END, int(jobs[who, IDENTITY])] = now
+                log[CHANGES, int(jobs[who, IDENTITY])] = jobs[who, RESTARTS]
             sums[AREA, i] += counts[i] * (now - since[i])
             since[i] = now
             counts[i] -= 1.0
@@ -371,6 +384,8 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
                 if k != jobs[j, HELD]:
                     if k > 0.0:
                         i = int(jobs[j, CLASS])
+                        if LOGGING and private[j, STARTED] == 0.0:
+                            log[START, int(jobs[j, IDENTITY])] = now
                         jobs[j, RESTARTS] += private[j, STARTED]
                         sums[RESIZES, i] += private[j, STARTED]
                         if DEMANDING and not plain and private[j, STARTED] > 0.0:
@@ -408,6 +423,15 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
     return status
 
 
-plain_job_kernel = FunctionType(job_kernel.__code__, {**globals(), "DEMANDING": False}, "plain_job_kernel")
+def _copy(name: str, **flags: bool) -> FunctionType:
+    """The kernel under another name, with other flags."""
+    copy = FunctionType(job_kernel.__code__, {**globals(), **flags}, name)
+    copy.__qualname__ = name
+    return copy
+
+
+plain_job_kernel = _copy("plain_job_kernel", DEMANDING=False)
 """The same for jobs without limits whose sizes are known: smaller, so quicker to compile and to run."""
-plain_job_kernel.__qualname__ = "plain_job_kernel"
+logging_job_kernel = _copy("logging_job_kernel", LOGGING=True)
+"""The same, and every job is noted in `log`, and the cores of each class over time in `usage`."""
+logging_plain_job_kernel = _copy("logging_plain_job_kernel", DEMANDING=False, LOGGING=True)

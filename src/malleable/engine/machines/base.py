@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from malleable.engine.compiling import (
     on_copies,
 )
 from malleable.engine.enforcement import refusal
+from malleable.engine.job_log import END, new_log
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
 from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
 from malleable.engine.rule_interface import BINS, DONE, GROW, STOPPED
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from malleable.model import Workload
     from malleable.sources.streams import Chunk
 
+SLICES = 1024
+"""Slices of time in which the cores in use are summed."""
 FIRST_JOBS = 64
 """Jobs that the arrays hold at first."""
 
@@ -74,7 +78,23 @@ class Machine(ABC):
         self.sums = np.zeros((K.SUM_ROWS, m))
         self.responses, self.slowdowns = np.zeros((m, BINS)), np.zeros((m, BINS))
         self.widths = np.zeros((m, BINS if wide else 1))
-        self.log = np.full(log, np.nan)
+        self.log = new_log(log)
+        self.usage, self.slices = np.zeros((m, SLICES if log else 1)), np.array([0.0, math.inf])
+
+    @property
+    def logging(self) -> bool:
+        """Whether every job is noted."""
+        return self.log.shape[1] > 0
+
+    @property
+    def ends(self) -> FloatArray:
+        """When each job left."""
+        found: FloatArray = self.log[END]
+        return found
+
+    def slice_time(self, start: float, end: float) -> None:
+        """Sum up the cores in use in equal slices from `start` to `end`, longer ones beyond."""
+        self.slices[:] = start, max((end - start) / SLICES, 1e-9 * max(abs(start), abs(end), 1e-9))
 
     def snapshot(self) -> Snapshot:
         """The time reached, and what is on the machine then; to be taken between two calls of `feed`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.engine.compiling import CLASS_RULE
+from malleable.engine.job_log import SERVED
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
 from malleable.engine.machines.base import FIRST_JOBS, Asked, Machine
 from malleable.engine.mark_blocks import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
@@ -49,7 +50,8 @@ class ClassMachine(Machine):
         self.responses, self.slowdowns = self.histograms[:, 0], self.histograms[:, 1]
         self._set_shelves(m)
         self._set_memo(m)
-        self.kernel = K.class_kernel
+        self.served = np.zeros((m, SERVED))
+        self.kernel = K.logging_class_kernel if self.logging else K.class_kernel
         self._set_rule(program.rule, CLASS_RULE, K.signature, name)
         if program.discipline == POOLS:
             self._set_pools()
@@ -68,7 +70,7 @@ class ClassMachine(Machine):
         self.integers[K.IDLE], self.integers[K.SPARES] = FIRST_JOBS, blocks - m
 
     def _set_memo(self, m: int) -> None:
-        row = _power_of_two(K.MEMO_SPEEDS + 2 * m)
+        row = _power_of_two(K.MEMO_SPEEDS + (3 if self.logging else 2) * m)
         # Zeros are no key: one is looked up only while jobs are present. Untouched pages cost nothing.
         self.memo = np.zeros((1 << MEMO_BITS, row))
         self.memo_keys = self.memo.view(np.int64)
@@ -93,7 +95,8 @@ class ClassMachine(Machine):
                 self.cells.reshape(-1), self.fill, self.spare, self.ring, self.tops, self.cells.shape[1],
                 self.jobs.reshape(-1), self.idle, self.waiting,
                 self.memo_keys.reshape(-1), self.memo.reshape(-1), self.memo_bins, MEMO_BITS,
-                self.histograms.reshape(-1), self.widths, self.log,
+                self.histograms.reshape(-1), self.widths,
+                self.log, self.served, self.usage, self.slices,
             )
         )  # fmt: skip
 

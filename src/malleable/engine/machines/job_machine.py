@@ -55,7 +55,8 @@ class JobMachine(Machine):
         self._set_room()
         self.costs = workload.holding_costs.copy()
         self._direct = sizes_known and self.limits[PLAIN] != 0.0
-        self.kernel = J.plain_job_kernel if self._direct else J.job_kernel
+        plain = J.logging_plain_job_kernel if self.logging else J.plain_job_kernel
+        self.kernel = plain if self._direct else J.logging_job_kernel if self.logging else J.job_kernel
         self._set_rule(program.rule, JOB_RULE, J.signature, name)
 
     def _call(self, chunk: Chunk, last: int, drain: int) -> int:
@@ -68,7 +69,8 @@ class JobMachine(Machine):
                 self.change_times, self.change_cores,
                 self.scalars, self.integers, self.since, self.counts, self.jobs, self.private, self.memory,
                 self.out, self.view, self.part, self.rows,
-                self.sums, self.responses, self.slowdowns, self.widths, self.log,
+                self.sums, self.responses, self.slowdowns, self.widths,
+                self.log, self.usage, self.slices,
             )
         )  # fmt: skip
 
