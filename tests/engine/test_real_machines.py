@@ -15,6 +15,7 @@ from malleable.sources import Chunk
 from support import machine_workloads as machines
 from support import random_jobs as gen
 from support import reference_simulator as reference
+from support.batch_schedulers import easy_departures, fcfs_departures
 
 POLICIES = (
     *("wham", "wham-integer", "wham-steady", "wham-discounted", "greedy", "greedy:weight=c/x", "greedy-star"),
@@ -162,58 +163,6 @@ def rigid_jobs(seed, cores, count=60):
     jobs = gen.arrivals(rng, workload, count)
     lengths = [x / speeds[i] for i, x in zip(jobs.classes, jobs.sizes, strict=True)]
     return workload, jobs, [widths[i] for i in jobs.classes], lengths
-
-
-def fcfs_departures(cores, arrivals, widths, lengths):
-    """First come first served: a job starts when all before it have started and its cores are free."""
-    running, clock, ends = [], 0.0, []
-    for arrival, width, length in zip(arrivals, widths, lengths, strict=True):
-        clock = max(clock, arrival)
-        while sum(k for end, k in running if end > clock) + width > cores:
-            clock = min(end for end, _ in running if end > clock)
-        running.append((clock + length, width))
-        ends.append(clock + length)
-    return ends
-
-
-def easy_departures(cores, arrivals, widths, lengths):  # noqa: C901 - one scheduler, from top to bottom
-    """EASY backfilling, event by event, on lists of job numbers."""
-    waiting, ends, clock = [], {}, 0.0
-    pending = list(range(len(arrivals)))
-
-    def running():
-        return [j for j in ends if ends[j] > clock]
-
-    def start(j):
-        waiting.remove(j)
-        ends[j] = clock + lengths[j]
-
-    while pending or waiting:
-        times = [arrivals[pending[0]]] if pending else []
-        clock = min([*times, *(ends[j] for j in running())])
-        while pending and arrivals[pending[0]] <= clock:
-            waiting.append(pending.pop(0))
-        while waiting and sum(widths[j] for j in running()) + widths[waiting[0]] <= cores:
-            start(waiting[0])
-        if not waiting:
-            continue
-        head = waiting[0]
-        busy = sorted(running(), key=lambda j: ends[j])
-        free = cores - sum(widths[j] for j in busy)
-        for j in busy:
-            free += widths[j]
-            if free >= widths[head]:
-                shadow, extra = ends[j], free - widths[head]
-                break
-        for j in waiting[1:]:
-            if sum(widths[i] for i in running()) + widths[j] > cores:
-                continue
-            if clock + lengths[j] <= shadow:
-                start(j)
-            elif widths[j] <= extra:
-                extra -= widths[j]
-                start(j)
-    return [ends[j] for j in range(len(arrivals))]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -113,7 +113,7 @@ def check_weights(program: ClassProgram | JobProgram, jobs: Chunk) -> None:
     if jobs.weights.size and isinstance(program, ClassProgram):
         raise UnsupportedError(
             f"a rule on class counts cannot see the weights of {jobs.weights.size} single jobs",
-            "make a class for each weight: malleable.simulation.weights.by_weight does",
+            "make a class for each weight: malleable.simulation.given.by_weight does",
         )
 
 

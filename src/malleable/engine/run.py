@@ -201,7 +201,7 @@ def _unweighted(jobs: Chunk) -> Chunk:
     if jobs.weights.size:
         raise UnsupportedError(
             f"the source gives {jobs.weights.size} jobs weights of their own, which no run counts",
-            "make a class for each weight: malleable.simulation.weights.by_weight does",
+            "make a class for each weight: malleable.simulation.given.by_weight does",
         )
     return jobs
 

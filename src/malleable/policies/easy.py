@@ -4,23 +4,24 @@ Jobs start in order of arrival while they fit. The first that does not fit gets 
 time at which enough of the running jobs will have ended. Jobs behind it may start now if they fit and do not
 put that off: they end before the reservation, or need no more than the cores that it leaves over. How long a
 job runs is taken to be known, x/s(k). Running jobs keep their cores. A rigid job runs on its width, another
-on its narrowest allowed width, so that jobs of any width all run on one core.
+on its narrowest allowed width, so that jobs of any width all run on one core. In a replay every job has the
+cores that its log says it asked for, and how long it runs is what its user estimated.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.policies.base import CLASS, DUST, HELD, REMAINING, JobRule, ascending, encode, speed, table_of
-from malleable.policies.fcfs import requested_widths
+from malleable.policies.base import DUST, HELD, ascending
+from malleable.policies.base.batch_rule import BatchRule
+from malleable.policies.rules.requests import asked_width, time_left
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.model import Workload
 
 
 def easy(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -33,23 +34,13 @@ def easy(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> 
     for j in range(size):
         if jobs[j, HELD] > 0.0:
             continue
-        if width_of(jobs, j, table) > spare + DUST:
+        if asked_width(jobs, j, table) > spare + DUST:
             waits = j
             break
-        out[j] = width_of(jobs, j, table)
+        out[j] = asked_width(jobs, j, table)
         spare -= out[j]
     if waits >= 0 and spare >= 1.0 - DUST:
         backfill(jobs, waits, spare, table, out)
-
-
-def width_of(jobs: FloatArray, j: int, table: FloatArray) -> float:
-    """The width that job j runs on."""
-    return float(table[int(table[1]) + int(jobs[j, CLASS])])
-
-
-def time_left(jobs: FloatArray, j: int, k: float, table: FloatArray) -> float:
-    """How long job j still runs on k cores."""
-    return float(jobs[j, REMAINING]) / speed(table, int(jobs[j, CLASS]), k)
 
 
 def backfill(jobs: FloatArray, waits: int, spare: float, table: FloatArray, out: FloatArray) -> None:
@@ -59,14 +50,14 @@ def backfill(jobs: FloatArray, waits: int, spare: float, table: FloatArray, out:
     for j in range(size):
         if out[j] > 0.0:
             ends[j] = time_left(jobs, j, out[j], table)
-    start, extra = 0.0, spare - width_of(jobs, waits, table)
+    start, extra = 0.0, spare - asked_width(jobs, waits, table)
     for j in ascending(ends):
         if extra >= -DUST or out[j] == 0.0:
             break
         start = ends[j]
         extra += out[j]
     for j in range(waits + 1, size):
-        k = width_of(jobs, j, table)
+        k = asked_width(jobs, j, table)
         if jobs[j, HELD] > 0.0 or k > spare + DUST:
             continue
         soon = time_left(jobs, j, k, table) <= start
@@ -77,12 +68,7 @@ def backfill(jobs: FloatArray, waits: int, spare: float, table: FloatArray, out:
 
 
 @dataclass(frozen=True)
-class Easy(JobRule):
+class Easy(BatchRule):
     """EASY backfilling: first come first served, later jobs first where they delay no reservation."""
 
-    whole_cores: ClassVar[bool] = True
-    sees_all: ClassVar[bool] = True
     rule = staticmethod(easy)
-
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:
-        return table_of(encode(workload.speedups), requested_widths(workload, cores))

@@ -1,7 +1,7 @@
 """FCFS-n: one core each in order of arrival, so GI/GI/n when no job uses more than one core.
 
 A rigid job gets its width, a job of restricted widths its narrowest; the first that does not fit waits, and
-all behind it.
+all behind it. In a replay every job has the cores that its log says it asked for.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.policies.base import CLASS, DUST, FIFO, ClassProgram, JobRule
+from malleable.policies.base import DUST, FIFO, ClassProgram
+from malleable.policies.base.batch_rule import BatchRule
 from malleable.policies.rules.class_rules import fixed_rule, fixed_table
+from malleable.policies.rules.requests import asked_width
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
@@ -25,25 +27,17 @@ def fcfs(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> 
     out[:] = 0.0
     spare = math.floor(cores + DUST) * 1.0
     for j in range(jobs.shape[0]):
-        k = table[int(jobs[j, CLASS])]
+        k = asked_width(jobs, j, table)
         if k > spare:
             break
         out[j] = k
         spare -= k
 
 
-def requested_widths(workload: Workload, cores: float) -> FloatArray:
-    """The width that a job of each class asks for: its own if it is rigid, else the narrowest."""
-    found = [one.widths_on(cores) for one in workload.job_types]
-    return np.array([1.0 if widths is None else float(widths[0]) for widths in found])
-
-
 @dataclass(frozen=True)
-class Fcfs(JobRule):
+class Fcfs(BatchRule):
     """FCFS-n: one core each, first come first served."""
 
-    whole_cores: ClassVar[bool] = True
-    sees_all: ClassVar[bool] = True
     rule = staticmethod(fcfs)
     uses_speedups: ClassVar[bool] = False
 
@@ -55,6 +49,3 @@ class Fcfs(JobRule):
         return ClassProgram(
             fixed_rule, fixed_table(workload.speedups, np.ones(len(workload.classes)), cores), FIFO
         )
-
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:
-        return requested_widths(workload, cores)

@@ -499,10 +499,10 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                         served[i, CHANGE_CLOCK] += 1.0
                     served[i, CURRENT] = width[i]
             if enters >= 0:
-                i = np.int64(jobs[(enters << JOB_BITS) + KIND])
+                kind_of = np.int64(jobs[(enters << JOB_BITS) + KIND])
                 name_of = np.int64(jobs[(enters << JOB_BITS) + NAME])
-                log[HELD_AREA, name_of] -= served[i, CORE_CLOCK]
-                log[CHANGES, name_of] -= served[i, CHANGE_CLOCK]
+                log[HELD_AREA, name_of] -= served[kind_of, CORE_CLOCK]
+                log[CHANGES, name_of] -= served[kind_of, CHANGE_CLOCK]
                 if np.isnan(log[START, name_of]):
                     log[START, name_of] = now
                 else:

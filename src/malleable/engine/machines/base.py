@@ -84,7 +84,7 @@ class Machine(ABC):
     @property
     def logging(self) -> bool:
         """Whether every job is noted."""
-        return self.log.shape[1] > 0
+        return bool(self.log.shape[1] > 0)
 
     @property
     def ends(self) -> FloatArray:

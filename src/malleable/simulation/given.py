@@ -1,7 +1,10 @@
-"""Jobs with weights of their own, for rules that see classes alone: a class for each class and weight.
+"""Given jobs and a policy, made ready for the engine.
 
-Jobs of one class and one weight are alike to every policy, so nothing is lost. A rule on class counts takes
-time in proportion to the number of classes; beyond `MOST_GROUPS` of them a rule on single jobs is as fast.
+Jobs may have weights of their own. A rule on class counts then sees a class for each class and weight: jobs
+of one class and one weight are alike to every policy, so nothing is lost. It takes time in proportion to the
+number of classes, so beyond `MOST_GROUPS` of them the policy's rule on single jobs runs in its place.
+
+Policies of batch systems run jobs on the cores that these asked for, where that is known.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from malleable.engine.rule_interface import ClassProgram
 from malleable.errors import UnsupportedError
 from malleable.model import Workload
+from malleable.policies.base.batch_rule import BatchRule
 from malleable.simulation.program import program
 from malleable.sources import Chunk
 
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 MOST_GROUPS = 64
 
 
-class Weighted(NamedTuple):
+class Ready(NamedTuple):
     """Given jobs as an engine takes them, and the program to run them under."""
 
     workload: Workload
@@ -62,19 +66,24 @@ def by_weight(jobs: JobList) -> tuple[JobList, NDArray[np.int64]]:
     return replace(jobs, workload=workload, classes=place.ravel(), weights=None), origin
 
 
-def weighted(policy: Policy, jobs: JobList, cores: float) -> Weighted:
-    """What to run for a policy on given jobs, so that every job counts with its own weight."""
+def ready(policy: Policy, jobs: JobList, cores: float) -> Ready:
+    """What to run for a policy on given jobs: every job counts with its own weight."""
     origin = np.arange(len(jobs.workload.classes))
     chunk = Chunk(jobs.times, jobs.classes, jobs.sizes)
+    if isinstance(policy, BatchRule) and jobs.cores is not None:
+        estimates = np.full(len(jobs), np.nan) if jobs.estimates is None else jobs.estimates
+        return Ready(
+            jobs.workload, policy.requested(jobs.workload, cores, jobs.cores, estimates), chunk, origin
+        )
     made = program(policy, jobs.workload, cores)
     if jobs.weights is None or np.array_equal(jobs.weight, _class_weights(jobs)):
-        return Weighted(jobs.workload, made, chunk, origin)
+        return Ready(jobs.workload, made, chunk, origin)
     if not isinstance(made, ClassProgram):
-        return Weighted(jobs.workload, made, chunk._replace(weights=jobs.weights), origin)
+        return Ready(jobs.workload, made, chunk._replace(weights=jobs.weights), origin)
     parts, origin = by_weight(jobs)
     if len(origin) <= MOST_GROUPS:
         made = program(policy, parts.workload, cores)
-        return Weighted(parts.workload, made, Chunk(parts.times, parts.classes, parts.sizes), origin)
+        return Ready(parts.workload, made, Chunk(parts.times, parts.classes, parts.sizes), origin)
     single = policy.job_program(jobs.workload, cores)
     if single is None:
         raise UnsupportedError(
@@ -82,7 +91,7 @@ def weighted(policy: Policy, jobs: JobList, cores: float) -> Weighted:
             f"round the weights, so that there are at most {MOST_GROUPS}, or leave them out",
         )
     origin = np.arange(len(jobs.workload.classes))
-    return Weighted(jobs.workload, single, chunk._replace(weights=jobs.weights), origin)
+    return Ready(jobs.workload, single, chunk._replace(weights=jobs.weights), origin)
 
 
 def _class_weights(jobs: JobList) -> FloatArray:
