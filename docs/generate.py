@@ -128,15 +128,16 @@ FAMILY_INTRO = {
     "over time, as in `failures:nodes=8,up=100,down=5`.",
     "policies": "The `--policy` of a command. Options ride behind the name: `fw-cam:beta=0.9`; a list has\n"
     "slashes between its entries: `fixed-width:widths=4/2/8`.",
+    "traces": "The `--format` of a log. It is found by content where it is not given.",
 }
 
 
 def kinds() -> str:
     """Every kind of every family, with its parameters."""
     intro = (
-        "What may stand in a workload file, behind `--policy` or `--capacity`, with the allowed values.\n"
-        "`malleable list` prints the same. A key in the column *or* may be given in place of the one\n"
-        "before it."
+        "What may stand in a workload file, behind `--policy`, `--capacity` or `--format`, with the\n"
+        "allowed values. `malleable list` prints the same. A key in the column *or* may be given in place\n"
+        "of the one before it."
     )
     parts = []
     for family in catalog.FAMILIES:

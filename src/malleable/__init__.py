@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from malleable.api import compare as compare
     from malleable.api import fit_sizes as fit_sizes
     from malleable.api import fit_speedup as fit_speedup
+    from malleable.api import malleabilise as malleabilise
     from malleable.api import mean_field as mean_field
+    from malleable.api import read_trace as read_trace
     from malleable.api import simulate as simulate
     from malleable.api import sweep as sweep
     from malleable.errors import MalleableError as MalleableError
@@ -44,8 +46,10 @@ _HOMES = {
     "fit_sizes": "api",
     "fit_speedup": "api",
     "load_workload": "model",
+    "malleabilise": "api",
     "mean_field": "api",
     "paper_workload": "model",
+    "read_trace": "api",
     "simulate": "api",
     "sweep": "api",
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from malleable.fitting import Fit, Measured, SizeFit
     from malleable.live.play import Played
+    from malleable.model.job_list import JobList
     from malleable.paper.contracts import Effort
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from malleable.simulation.sweep import Swept
     from malleable.theory.meanfield import MeanField
     from malleable.theory.relaxed import Bound
+    from malleable.traces import Study, Trace
 
 
 def read_workload(
@@ -52,6 +54,33 @@ def read_jobs(workload: Workload, source: str | Path) -> Jobs:
     from malleable.model import job_files  # noqa: PLC0415 - only needed to read
 
     return job_files.read_jobs(workload, source)
+
+
+def read_trace(source: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - the field's word
+    """The jobs of a log: a file, plain or packed with gzip or zstd, a study of one, or - for standard input.
+
+    `format` is one of `malleable list traces`; without it, the content says what it is.
+    """
+    from malleable import traces  # noqa: PLC0415 - only needed to read
+
+    study = traces.read_study(source)
+    return traces.read_trace(study.log, format or study.format)
+
+
+def malleabilise(
+    trace: Trace | str | Path, study: Study | str | Path | None = None, **changes: Any
+) -> JobList:
+    """The jobs of a log as jobs that can be resized, as a study assumes; `changes` are keys of the study.
+
+    A log may be given by its file, which may be a study that names it.
+    """
+    from malleable import traces  # noqa: PLC0415 - ditto
+
+    if not isinstance(trace, traces.Trace):
+        study = trace if study is None else study
+        trace = read_trace(trace, changes.get("format"))
+    assumed = study if study is None or isinstance(study, traces.Study) else traces.read_study(study)
+    return traces.malleabilise(trace, assumed, **changes)
 
 
 def bound(

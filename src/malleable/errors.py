@@ -62,6 +62,10 @@ class MeasurementError(MalleableError, ValueError):
     """Measurements cannot be understood, or a command cannot be measured."""
 
 
+class TraceError(MalleableError, ValueError):
+    """A log of jobs cannot be read, or lacks what a question needs."""
+
+
 class InfeasibleError(MalleableError, ValueError):
     """No allocation can keep up with the work that arrives."""
 

@@ -103,7 +103,7 @@ def test_list_everything_names_the_family():
     ]
 
 
-@pytest.mark.parametrize("family", ["traces", "backends"])
+@pytest.mark.parametrize("family", ["backends"])
 def test_list_of_families_to_come_is_empty(family):
     assert as_json("list", family) == []
     assert malleable("list", family).out == f"there are no {family} yet\n"

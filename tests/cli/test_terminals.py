@@ -102,7 +102,7 @@ def test_home_that_cannot_be_written():
     assert json.loads(done.out)["jobs"] == 2000
 
 
-@pytest.mark.parametrize("family", ["traces", "backends"])
+@pytest.mark.parametrize("family", ["backends"])
 def test_empty_families_are_not_advertised(family):
     """What does not exist yet is in no help and no hint, though one may ask for it."""
     assert family not in malleable("list", "--help").out

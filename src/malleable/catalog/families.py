@@ -1,6 +1,6 @@
 """The families of things that are chosen by name. Imports nothing, so that `--help` can name them at once."""
 
-FAMILIES = ("speedups", "distributions", "arrivals", "capacities", "policies")
+FAMILIES = ("speedups", "distributions", "arrivals", "capacities", "policies", "traces")
 """Those whose kinds are modules of a folder, or of other packages."""
 LISTED = (
     "policies",

@@ -25,8 +25,9 @@ class JobList:
     What a log says of a job as it ran is kept beside it: the `cores` it asked for and ran on, how long it ran
     on these (`run_times`), how long its user said it would (`estimates`), and how long it waited (`waits`).
     NaN stands where the log does not say. `epoch` is the Unix time of time 0 in seconds, moved by the zone's
-    offset so that its hours are the hours on a clock there. `assumptions` are what was taken for granted in
-    making the list, one sentence each.
+    offset so that its hours are the hours on a clock there. Jobs of one class of a log that differ in width
+    or shape are of several classes of the workload: `groups` names the class of the log for each of these.
+    `assumptions` are what was taken for granted in making the list, one sentence each.
     """
 
     workload: Workload
@@ -41,6 +42,7 @@ class JobList:
     estimates: FloatArray | None = None
     waits: FloatArray | None = None
     epoch: float | None = None
+    groups: tuple[str, ...] | None = None
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -59,6 +61,8 @@ class JobList:
             raise JobsError(f"a class is not one of {len(self.workload.classes)}, counted from 0")
         if not (np.isfinite(self.weight) & (self.weight > 0.0)).all():
             raise JobsError("a weight is not a positive number")
+        if self.groups is not None and len(self.groups) != len(self.workload.classes):
+            raise JobsError(f"{len(self.groups)} groups are named for {len(self.workload.classes)} classes")
         self._check_log()
 
     def _check_log(self) -> None:

@@ -1,0 +1,82 @@
+"""Texts of a log as numbers: counts, times of day and date, lengths of time. NaN stands for what is none."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from malleable.contracts import FloatArray
+
+DATED = 5e8
+"""Numbers of seconds above this count from 1970: no log is longer than fifteen years."""
+ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
+LENGTH = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d*)?)")
+FEWEST = len("2026-01-01")
+
+
+def numbers(texts: Sequence[str]) -> FloatArray:
+    """Each text as a number."""
+    try:
+        return np.fromiter(map(float, texts), float, len(texts))
+    except ValueError:
+        return _each(_number, texts)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _each(read: Callable[[str], float], texts: Sequence[str]) -> FloatArray:
+    """Every different text once: logs repeat themselves."""
+    known = {text: read(text) for text in set(texts)}
+    return np.fromiter((known[text] for text in texts), float, len(texts))
+
+
+def moments(texts: Sequence[str]) -> tuple[FloatArray, bool]:
+    """Points in time in seconds, and whether they count from 1970: dates do, and large numbers.
+
+    A date with a zone is taken as it is written: its hours are those on a clock there.
+    """
+    found = numbers(texts)
+    given = found[np.isfinite(found)]
+    if len(given):
+        return found, bool(np.median(given) > DATED)
+    return _dates(texts), True
+
+
+def _dates(texts: Sequence[str]) -> FloatArray:
+    plain = [ZONE.sub("", text) if len(text) > FEWEST else text for text in texts]
+    try:
+        known = np.array([text if len(text) >= FEWEST else "NaT" for text in plain], dtype="datetime64[us]")
+    except ValueError:
+        return _each(_date, plain)
+    return np.where(np.isnat(known), np.nan, known.astype(np.int64) / 1e6)
+
+
+def _date(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text.strip()).replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def lengths(texts: Sequence[str], unit: float = 1.0) -> FloatArray:
+    """Lengths of time in seconds: 1-02:03:04, 02:03:04, 03:04, or a number of units."""
+    return _each(lambda text: _length(text, unit), texts)
+
+
+def _length(text: str, unit: float) -> float:
+    if found := LENGTH.fullmatch(text.strip()):
+        days, hours, minutes, seconds = (float(part or 0.0) for part in found.groups())
+        return ((days * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds
+    return _number(text) * unit
