@@ -13,6 +13,7 @@ HIDDEN = {
     "catalog/finding.py",  # kinds, found by listing a folder
     "catalog/user_files.py",  # files of users
     "cli/_verbs.py",  # the verb that is asked for, and no other
+    "live/workers/contract.py",  # engines, found by listing a folder
     "paper/reproduce.py",  # experiments, found by listing a folder
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from malleable.errors import ExecutionError
 from malleable.live.workers import BrokenUnitError, Pool
+from malleable.live.workers.fork_server import _Server
 from support import pool_units as units
 from support.living import assert_gone, children, fork_servers, kill, running, wait_until
 
@@ -194,3 +196,13 @@ def test_a_worker_that_is_stopped_holds_up_no_other(tmp_path):
         finally:
             os.kill(pid, signal.SIGCONT)
         assert stopped.result() is None
+
+
+def test_a_pool_that_ends_without_reading_a_report():
+    """The fork server takes that for the end; closing a socket with unread reports resets the other side."""
+    server = object.__new__(_Server)
+    server.control, pool = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with server.control:
+        server.report(b"S", 1, os.getpid())
+        pool.close()
+        assert not server.obey()

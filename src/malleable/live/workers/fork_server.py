@@ -78,7 +78,10 @@ class _Server:
 
     def obey(self) -> bool:
         """Carry out one order; False when there will be no other."""
-        order, connections, _, _ = socket.recv_fds(self.control, LARGEST_ORDER, 1)
+        try:
+            order, connections, _, _ = socket.recv_fds(self.control, LARGEST_ORDER, 1)
+        except ConnectionResetError:  # the pool has ended without reading the last report
+            return False
         if not order:
             return False
         what, number = ORDER.unpack(order)
