@@ -328,11 +328,18 @@ def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
     return fitting.fit_sizes(source, family, phases=phases)
 
 
-def draw(found: Fit | SizeFit, path: str | Path) -> Path:
-    """A picture of a fit beside its data, as SVG, PNG or PDF by the ending of `path`."""
+def draw(found: Fit | SizeFit | Result | Comparison, path: str | Path) -> Path:
+    """A picture of a result, a comparison or a fit, as SVG, PNG or PDF by the ending of `path`."""
     from malleable import plots  # noqa: PLC0415 - ditto
 
-    return plots.draw_file(plots.fit_figure(found), path)
+    return plots.draw_file(plots.figure_of(found), path)
+
+
+def check_picture(path: str | Path) -> None:
+    """Raise the error that `draw` would: before what is drawn takes long to compute."""
+    from malleable import plots  # noqa: PLC0415 - ditto
+
+    plots.check_file(path)
 
 
 def ray_executor(address: str) -> Executor:

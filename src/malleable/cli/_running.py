@@ -76,6 +76,10 @@ RayOption = Annotated[
     str | None,
     typer.Option("--ray", metavar="ADDRESS", help="Run on a Ray cluster: ray://host:port, auto or local."),
 ]
+PlotOption = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="FILE", help="Draw it into FILE (.svg, .png or .pdf)."),
+]
 
 
 def settings(
@@ -179,9 +183,11 @@ def plus_minus(half_width: float) -> str:
     return f"± {show(half_width, 2)}"
 
 
-def percent(share: float | None) -> str:
+def percent(value: float | None) -> str:
     """A share for people."""
-    return "–" if share is None else f"{100.0 * share:.4g} %"
+    from malleable.results.result import share
+
+    return share(value)
 
 
 def label(result: Result) -> str:
@@ -198,15 +204,25 @@ def print_notes(result: Result, before: str = "") -> None:
         out.print(f"note: {before}{note}")
 
 
-def deliver(print_it: Callable[[], None], save: Callable[[], Path] | None, *, quiet: bool) -> None:
-    """Print what was found, then save it: neither is lost because the other cannot be done."""
+def deliver(
+    print_it: Callable[[], None],
+    save: Callable[[], Path] | None,
+    *,
+    quiet: bool,
+    draw: Callable[[], Path] | None = None,
+) -> None:
+    """Print what was found, then save and draw it: nothing is lost because the rest cannot be done."""
     try:
         print_it()
         sys.stdout.flush()
     finally:
-        saved = None if save is None else save()
-    if saved is not None and not quiet:
-        console().print(f"saved to {saved}", soft_wrap=True)
+        try:
+            saved = None if save is None else save()
+        finally:
+            drawn = None if draw is None else draw()
+    for done, where in (("saved to", saved), ("drawn in", drawn)):
+        if where is not None and not quiet:
+            console().print(f"{done} {where}", soft_wrap=True)
 
 
 def finish(*, interrupted: bool) -> None:

@@ -11,6 +11,7 @@ from malleable.cli._running import (
     EngineOption,
     InterpretedOption,
     JobsOption,
+    PlotOption,
     PrecisionOption,
     RayOption,
     ReplicationsOption,
@@ -82,6 +83,7 @@ def command(
         str | None,
         typer.Option("--out", metavar="DIR", help="Save comparison.json, comparison.npz and comparison.csv."),
     ] = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Several policies on the same jobs, with paired differences of their costs."""
@@ -109,6 +111,8 @@ def command(
     most = read_workers(workers)
     if out is not None:
         files.check(files.table_path(out))
+    if plot is not None:
+        api.check_picture(plot)
     with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
         found = api.compare(
             described,
@@ -125,6 +129,7 @@ def command(
         lambda: print_json(found.to_dict()) if as_json else _print(found),
         None if out is None else lambda: found.save_table(out),
         quiet=as_json,
+        draw=None if plot is None else lambda: api.draw(found, plot),
     )
     missing = len(found.results) < len(grid) * len(loads or [None]) * len(names)
     finish(interrupted=missing or any(r.status == Status.INTERRUPTED for r in found.results))

@@ -11,6 +11,7 @@ from malleable.cli._running import (
     EngineOption,
     InterpretedOption,
     JobsOption,
+    PlotOption,
     PrecisionOption,
     RayOption,
     ReplicationsOption,
@@ -73,6 +74,7 @@ def command(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Save the result (FILE.json and FILE.npz).")
     ] = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cost and response times of a policy, simulated, with intervals, beside the lower bound."""
@@ -98,6 +100,8 @@ def command(
     most = read_workers(workers)
     if out is not None:
         files.check(files.document_path(out))
+    if plot is not None:
+        api.check_picture(plot)
     with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
         result = api.simulate(
             described, n, policy, load=rho, executor=elsewhere, progress=progress, workers=most, **options
@@ -106,6 +110,7 @@ def command(
         lambda: print_json(result.to_dict()) if as_json else _print(result, widths=widths),
         None if out is None else lambda: result.save(out),
         quiet=as_json,
+        draw=None if plot is None else lambda: api.draw(result, plot),
     )
     finish(interrupted=result.status == Status.INTERRUPTED)
 

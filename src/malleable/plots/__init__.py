@@ -19,18 +19,21 @@ from malleable.errors import ExecutionError, OutputError, to_install
 from malleable.plots._layout import with_data
 from malleable.plots.fit_figures import fit_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
-from malleable.results import files
+from malleable.results import Comparison, Result, files
 
 if TYPE_CHECKING:
+    from malleable.fitting import Fit, SizeFit
     from malleable.plots.figures import Figure
 
 __all__ = [
     "SUFFIXES",
+    "check_file",
     "check_installed",
     "comparison_figure",
     "digest",
     "draw_file",
     "draw_files",
+    "figure_of",
     "fit_figure",
     "interactive",
     "plotly_script",
@@ -66,17 +69,28 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     return drawn(with_data(figure), SUFFIXES)
 
 
-def _drawable(path: str | Path) -> Path:
+def figure_of(found: Fit | SizeFit | Result | Comparison) -> Figure:
+    """The figure that shows what was found."""
+    if isinstance(found, Result):
+        return result_figure(found)
+    if isinstance(found, Comparison):
+        return comparison_figure(found)
+    return fit_figure(found)
+
+
+def check_file(path: str | Path) -> Path:
     """The path, if a figure can be drawn into such a file."""
+    check_installed()
     if Path(path).suffix.removeprefix(".") not in SUFFIXES:
         hint = f"end it in {', '.join(f'.{suffix}' for suffix in SUFFIXES)}"
         raise OutputError(f"cannot tell the format of a picture from {str(path)!r}", hint)
+    files.check(Path(path))
     return Path(path)
 
 
 def draw_file(figure: Figure, path: str | Path) -> Path:
     """Draw a figure into a file whose ending names the format."""
-    place = _drawable(path)
+    place = check_file(path)
     files.put(place, draw_files(figure)[place.suffix.removeprefix(".")])
     return place
 
