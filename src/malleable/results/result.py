@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable import notebooks
 from malleable.engine.records import Records
 from malleable.model import Workload
 from malleable.results import data_frames, files
@@ -44,7 +45,7 @@ class Status(StrEnum):
     UNSTABLE = "finite horizon (unstable)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Cost and response times of a policy on a workload, with their intervals, bound and provenance."""
 
@@ -215,9 +216,10 @@ class Result:
 
         return merge(results)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per class; numbers of the whole run are repeated."""
-        return data_frames.frame(data_frames.rows(self.to_dict()))
+    def to_frame(self, *, classes: bool = False) -> Any:
+        """A pandas DataFrame with one row, or one per class that repeats the numbers of the run."""
+        document = self.to_dict()
+        return data_frames.frame(data_frames.rows(document) if classes else [data_frames.row(document)])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
@@ -238,3 +240,24 @@ class Result:
         text = f"{self.policy} on {self.cores:g} cores at load {self.load:.4g}: cost {self.cost}, {beside}"
         ending = "" if self.status == Status.COMPLETE and self.stable else f" [{self.status}]"
         return f"{text}{ending}"
+
+    def __repr__(self) -> str:
+        return f"<Result: {self}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("class", "response time", "median", "95 %", "99 %", "jobs")
+        rows = [(c.name, str(c.response_time), *c.response, f"{c.jobs}") for c in self.classes]
+        facts = (
+            ("cost per job", str(self.cost)),
+            (f"lower bound ({self.bound_name or 'V*'})", self.bound_tight),
+            ("cost above the bound", share(self.gap)),
+            ("cores in use", share(self.utilisation)),
+        )
+        ending = "" if self.status == Status.COMPLETE else f" [{self.status}]"
+        title = f"{self.policy} on {self.cores:g} cores at load {self.load:.4g}{ending}"
+        return notebooks.table(title, columns, rows, facts, self.notes)
+
+
+def share(value: float | None) -> str:
+    """A share for people."""
+    return "–" if value is None else f"{100.0 * value:.4g} %"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable import notebooks
 from malleable.contracts import called
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
@@ -72,6 +73,16 @@ class MeanField:
     def trajectory(self, start: ArrayLike, times: ArrayLike) -> Trajectory:
         """The fluid path from `start` (jobs by phase) at times[0], at the given times."""
         return trajectory(self.fluid, start, times)
+
+    def _repr_html_(self) -> str:
+        facts = (
+            ("cost per job, n → ∞", f"{self.cost:.10g}"),
+            (f"cost per job, n = {self.cores:g} (1/n correction)", self.refined.cost),
+            ("locally stable", "yes" if self.stable else "no"),
+        )
+        title = f"{self.policy} on {self.fluid.workload.name}, {self.cores:g} cores, load {self.load:.4g}"
+        rows = [(c.name, c.cores, c.jobs) for c in self.classes]
+        return notebooks.table(title, ("class", "cores per job", "jobs present"), rows, facts)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `malleable meanfield`; an eigenvalue is a number, or [re, im] if complex."""
