@@ -18,6 +18,7 @@ from malleable.errors import JobsError, ParameterError, did_you_mean
 from malleable.model import Workload, checked_cores
 from malleable.model.jobs import Jobs
 from malleable.policies.base.legal_allocation import legal_allocation
+from malleable.progress import watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -176,14 +177,15 @@ def simulate(
     capacity: Capacity | str | Mapping[str, Any] | None = None,
     engine: str = "cpu",
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
     workers: int | None = None,
 ) -> Result:
     """Cost and response times of a policy, with intervals, beside the lower bound.
 
     With `precision` the run goes on until the relative half-width of the cost is met, up to `jobs` jobs.
-    `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours). Replications
-    are spread over `workers` processes, one per processor by default, or over `executor`.
+    `progress(done, total)` is called with numbers of jobs (of tasks, on an executor of yours), and
+    `progress=True` shows a bar. Replications are spread over `workers` processes, one per processor by
+    default, or over `executor`.
 
     With `sizes="unknown"` a policy is told what is left of a job on average, given the work done; `capacity`
     says how many of the cores there are over time.
@@ -192,12 +194,13 @@ def simulate(
     """
     from malleable import simulation  # noqa: PLC0415 - ditto
 
-    return simulation.simulate(
-        read_workload(workload), cores, policy,
-        load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
-        confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
-        sizes=sizes, capacity=capacity, engine=engine, executor=executor, progress=progress, workers=workers,
-    )  # fmt: skip
+    with watched(progress, "jobs" if executor is None else "tasks") as told:
+        return simulation.simulate(
+            read_workload(workload), cores, policy,
+            load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
+            confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
+            sizes=sizes, capacity=capacity, engine=engine, executor=executor, progress=told, workers=workers,
+        )  # fmt: skip
 
 
 def compare(
@@ -208,7 +211,7 @@ def compare(
     load: float | Sequence[float] | None = None,
     baseline: str | None = None,
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
     workers: int | None = None,
     **settings: Any,
 ) -> Comparison:
@@ -219,10 +222,11 @@ def compare(
     """
     from malleable import simulation  # noqa: PLC0415 - ditto
 
-    return simulation.compare(
-        read_workload(workload), cores, policies,
-        load=load, baseline=baseline, executor=executor, progress=progress, workers=workers, **settings,
-    )  # fmt: skip
+    with watched(progress, "jobs" if executor is None else "tasks") as told:
+        return simulation.compare(
+            read_workload(workload), cores, policies,
+            load=load, baseline=baseline, executor=executor, progress=told, workers=workers, **settings,
+        )  # fmt: skip
 
 
 def sweep(
@@ -232,7 +236,7 @@ def sweep(
     jobs: int = 1_000_000,
     seed: int = 0,
     engine: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
 ) -> list[Swept]:
     """Costs of policies on many settings (workload, cores, and a load if wanted), with paired differences.
 
@@ -245,7 +249,8 @@ def sweep(
 
     chosen = split_policies(policies) if isinstance(policies, str) else list(policies)
     read = [(read_workload(one[0], *one[1:]), one[1]) for one in settings]
-    return simulation.sweep(read, chosen, jobs=jobs, seed=seed, engine=engine, progress=progress)
+    with watched(progress, "settings") as told:
+        return simulation.sweep(read, chosen, jobs=jobs, seed=seed, engine=engine, progress=told)
 
 
 def play(
@@ -259,7 +264,7 @@ def play(
     seed: int = 0,
     warmup: int | None = None,
     burn: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
 ) -> Played:
     """Policies on the live system, in real time, beside the simulator on the same jobs.
 
@@ -270,10 +275,11 @@ def play(
     from malleable.live import play as live  # noqa: PLC0415 - ditto
 
     chosen = split_policies(policies) if isinstance(policies, str) else policies
-    return live.play(
-        read_workload(workload), cores, chosen,
-        jobs=jobs, speed=speed, load=load, seed=seed, warmup=warmup, burn=burn, progress=progress,
-    )  # fmt: skip
+    with watched(progress) as told:
+        return live.play(
+            read_workload(workload), cores, chosen,
+            jobs=jobs, speed=speed, load=load, seed=seed, warmup=warmup, burn=burn, progress=told,
+        )  # fmt: skip
 
 
 def fit_speedup(
@@ -304,7 +310,7 @@ def measure(
     *,
     repeat: int = 5,
     out: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
     group: Callable[[int | None], None] | None = None,
 ) -> Measured:
     """Run times of a command on several numbers of cores of this machine, kept in the file `out`.
@@ -314,7 +320,8 @@ def measure(
     """
     from malleable import fitting  # noqa: PLC0415 - ditto
 
-    return fitting.measure(command, cores, repeat=repeat, out=out, progress=progress, group=group)
+    with watched(progress, "runs") as told:
+        return fitting.measure(command, cores, repeat=repeat, out=out, progress=told, group=group)
 
 
 def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from malleable.results import Result
-
-REFRESH = 0.1
-"""Seconds between two pictures of the progress bar."""
 
 JobsOption = Annotated[
     str | None,
@@ -135,47 +131,18 @@ def progress_bar(
     unit: str = "jobs", starting: str = "starting (first use compiles)"
 ) -> Iterator[Callable[[int, int], None]]:
     """Stop where it is safe when asked to; on a terminal also a bar with rate and time left."""
-    from rich.console import Console
+    from malleable import progress
 
-    def stop_if_asked(done: int, _: int) -> None:
-        if done:
-            _signals.worth_waiting()
-        _signals.check()
-
-    screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield stop_if_asked
-        return
-    from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Any) -> Text:
-            speed = task.finished_speed or task.speed
-            if not task.completed:
-                return Text(starting)
-            return Text("" if speed is None else f"{_short(speed)} {unit}/s")
-
-    # Drawn from here and not from a thread: worker processes are forked from this one.
-    columns = (BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True, auto_refresh=False) as bar:
-        task, drawn = bar.add_task("", total=None), 0.0
+    with progress.progress_bar(unit, starting) as draw:
 
         def report(done: int, total: int) -> None:
-            nonlocal drawn
-            stop_if_asked(done, total)
-            if time.monotonic() - drawn >= REFRESH:
-                bar.update(task, completed=done, total=total, refresh=True)
-                drawn = time.monotonic()
+            if done:
+                _signals.worth_waiting()
+            _signals.check()
+            if draw is not None:
+                draw(done, total)
 
         yield report
-
-
-def _short(rate: float) -> str:
-    for size, letter in ((1e6, " M"), (1e3, " k")):
-        if rate >= size:
-            return f"{rate / size:.3g}{letter}"
-    return f"{rate:.3g}"
 
 
 def plus_minus(half_width: float) -> str:
