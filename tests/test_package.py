@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -20,8 +21,8 @@ FRAME = "import malleable; malleable.simulate('paper', 4, load=.2, jobs=2000).to
 UNIT = """from malleable.live import Executor
 with Executor("smoke") as executor:
     assert executor.submit(len, "ab").result() == 2"""
-PLOT = "-m malleable compare paper -n 4 --load .2 --jobs 2000 --policies wham,equi --plot x.svg".split()
-BOUND = "-m malleable bound paper --cores 64 --load 0.25".split()
+PLOT = shlex.split("-m malleable compare paper -n 4 --load .2 --jobs 2000 --policies wham,equi --plot x.svg")
+BOUND = shlex.split("-m malleable bound paper --cores 64 --load 0.25")
 SMOKE = {"frames": ["-c", FRAME], "live": ["-c", UNIT], "paper": PLOT}
 """What each extra is for; without one, the bound."""
 
