@@ -59,7 +59,7 @@ EXAMPLES = {"cores": "64", "load": "0.25", "precision": "0.01", "confidence": "0
 
 
 def number(text: str, name: str) -> float:
-    """Read a number ourselves, so that a wrong one is an error of ours with a hint, like any other."""
+    """Read a number ourselves, so that a wrong one is an error with a hint, like any other."""
     from malleable.errors import ParameterError
 
     try:

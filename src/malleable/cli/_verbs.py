@@ -81,7 +81,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def run() -> None:
-    """Carry out the command; errors of ours become one line and a hint."""
+    """Carry out the command; errors become one line and a hint."""
     warnings.showwarning = _show_warning
     asked = sys.argv[1:2]
     try:
@@ -96,7 +96,7 @@ def run() -> None:
         say("interrupted")
         sys.exit(_signals.status())
     except OSError as error:
-        # Files that the library opens have names, and errors of ours; what is left are the standard streams.
+        # Files that the library opens have names, and errors that say so; what is left are the standard streams.
         if error.filename is not None:
             raise
         _streams.silence(sys.stdout)

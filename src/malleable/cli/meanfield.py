@@ -84,7 +84,7 @@ def _print(name: str, document: dict[str, Any]) -> None:
 def _first_order(first: dict[str, Any]) -> str:
     """One sentence on how near WHAM comes to the best possible term."""
     if first["best"] is None:
-        return f"the best possible 1/n term is not known: {first['reason']}"
+        return f"no best possible 1/n term: {first['reason']}"
     above = 100.0 * max(first["excess"], 0.0)
     sentence = f"WHAM is {above:.2g} % above the best possible first-order term"
     return sentence if first["applies"] else f"{sentence}, where that applies"
