@@ -1,4 +1,4 @@
-"""The words of the documentation and of messages: phrases that read as translated stay out (docs/writing.md)."""
+"""Words of pages and messages: phrases that read as translated stay out (docs/writing.md)."""
 
 from __future__ import annotations
 
