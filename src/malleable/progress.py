@@ -21,7 +21,7 @@ REFRESH = 0.1
 @contextmanager
 def progress_bar(
     unit: str = "jobs", starting: str = "starting (first use compiles)"
-) -> Iterator[Callable[[int, int], None] | None]:
+) -> Iterator[Callable[[int, int | None], None] | None]:
     """On a terminal or in a notebook a bar on stderr with rate and time left; elsewhere nothing."""
     from rich.console import Console  # noqa: PLC0415 - needed only where something takes long
 
@@ -49,7 +49,7 @@ def progress_bar(
     with Progress(*columns, console=screen, transient=True, auto_refresh=False) as bar:
         task, drawn = bar.add_task("", total=None), 0.0
 
-        def report(done: int, total: int) -> None:
+        def report(done: int, total: int | None) -> None:
             nonlocal drawn
             if time.monotonic() - drawn >= REFRESH:
                 bar.update(task, completed=done, total=total, refresh=True)

@@ -96,7 +96,7 @@ def run() -> None:
         say("interrupted")
         sys.exit(_signals.status())
     except OSError as error:
-        # Files that the library opens have names, and errors that say so; what is left are the standard streams.
+        # Errors about files that the library opens name them; what is left are the standard streams.
         if error.filename is not None:
             raise
         _streams.silence(sys.stdout)
