@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 CELL = "padding:0.15em 0.8em;text-align:{};border:none;white-space:nowrap"
-HEAD = "border-bottom:1px solid currentColor;font-weight:600"
+HEAD = "font-weight:600"
+TABLE = "<table style='border-collapse:collapse;margin:0.4em 0'>"
 
 
 def table(
@@ -25,17 +26,12 @@ def table(
     """A table with a title above it; `facts` are lines of a name and a value below, `notes` sentences."""
     head = "".join(_cell("th", name, i, HEAD) for i, name in enumerate(columns))
     body = "".join(f"<tr>{''.join(_cell('td', v, i) for i, v in enumerate(row))}</tr>" for row in rows)
-    more = "".join(
-        f"<tr>{_cell('td', name, 0)}<td colspan='{max(len(columns) - 1, 1)}' style='{CELL.format('left')}'>"
-        f"{_text(value)}</td></tr>"
-        for name, value in facts
-    )
+    more = "".join(f"<tr>{_cell('td', name, 0)}{_cell('td', value, 1)}</tr>" for name, value in facts)
     said = "".join(f"<p style='margin:0.3em 0.8em'>Note: {html.escape(note)}</p>" for note in notes)
-    return (
-        "<div style='overflow-x:auto'><table style='border-collapse:collapse'>"
-        f"<caption style='text-align:left;padding:0.3em 0.8em;font-weight:600'>{html.escape(title)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>{said}</div>"
-    )
+    caption = f"<caption style='text-align:left;padding:0.3em 0.8em;{HEAD}'>{html.escape(title)}</caption>"
+    shown = f"{TABLE}{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    below = f"{TABLE}<tbody>{more}</tbody></table>" if more else ""
+    return f"<div style='overflow-x:auto'>{shown}{below}{said}</div>"
 
 
 def _cell(tag: str, value: Any, column: int, style: str = "") -> str:
@@ -47,4 +43,4 @@ def _cell(tag: str, value: Any, column: int, style: str = "") -> str:
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    return html.escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+    return html.escape(f"{value:.5g}" if isinstance(value, float) else str(value))
