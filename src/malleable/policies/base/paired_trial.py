@@ -13,7 +13,7 @@ from malleable.sources import stream
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.engine.machines import Machine
-    from malleable.engine.rule_interface import JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model import Workload
     from malleable.sources import Stream
 
@@ -68,8 +68,8 @@ def relative(costs: FloatArray, base: FloatArray) -> Trial:
 def trial_in_stages(
     workload: Workload,
     cores: float,
-    rule: JobProgram,
-    base: JobProgram,
+    rule: Program,
+    base: Program,
     seed: np.random.SeedSequence,
     effort: float = 1.0,
 ) -> Trial:
@@ -91,8 +91,8 @@ def trial_in_stages(
 def blind_trial(
     workload: Workload,
     cores: float,
-    rule: JobProgram,
-    base: JobProgram,
+    rule: Program,
+    base: Program,
     seed: int,
     batch: int = BLIND_BATCH,
 ) -> Trial:
@@ -109,7 +109,7 @@ class _Run:
         self,
         workload: Workload,
         cores: float,
-        programs: tuple[JobProgram, ...],
+        programs: tuple[Program, ...],
         jobs: Stream,
         *,
         sizes_known: bool,
