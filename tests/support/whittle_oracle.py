@@ -68,8 +68,8 @@ def _part_for_next(
         # No action beats a part of the first block by more, so that is when it beats waiting for now.
         step = bandits.gather(
             lambda arms, few, more: arms.log_step_value(few, more),
-            np.zeros(len(prices)),
-            np.full(len(prices), spare),
+            np.zeros(len(bandits.weight)),
+            np.full(len(bandits.weight), spare),
         )
         price = float(np.exp(step[served]))
     widths = bandits.width(price)

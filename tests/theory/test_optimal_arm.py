@@ -1,4 +1,4 @@
-"""The single-armed bandit that may change its action, against value iteration, closed forms and its limits."""
+"""The single-armed bandit that may change its action, against value iteration, closed forms and limits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_value_is_that_of_value_iteration(speedup, price):
 
 
 def test_the_example_of_the_square_root():
-    """s = √k, c = α = 1, x = 20: Ψ(y) = y^(−1/2) − 1 + log 2, so the index is .002425; held for life, .001619.
+    """s = √k, c = α = 1, x = 20: Ψ(y) = y^(−1/2) − 1 + log 2: the index is .002425; held for life, .001619.
 
     Just below these prices the optimal arm starts on one core and the one that holds its width on 157.
     """

@@ -5,8 +5,8 @@ index, and below it takes the width of least discounted cost. The policy sets th
 jobs together want at most n cores.
 
 With `arm=optimal` a job may take other widths later. Its index is αc·Ψ⁻¹(αx), and below it its width grows
-from the most efficient one. With `arm=constant` it chooses one width for life, as the paper's definition says;
-then it jumps at its index, αc / min_k k·(e^{αx/s(k)} − 1), from 0 to one core or, if it is long, to many.
+from the most efficient one. With `arm=constant` it chooses one width for life, as the paper's definition
+says; then it jumps at its index, αc / min_k k·(e^{αx/s(k)} − 1), from 0 to one core or, if long, to many.
 
 The cores that do not suffice for the next jump would idle, so they are used as follows:
 
@@ -30,7 +30,6 @@ from malleable.catalog.spec import positive
 from malleable.contracts import Speedup
 from malleable.policies.base import DUST, Allocation, Decision, JobProgram, JobRule, Positive, usable
 from malleable.policies.rules.whittle_rule import whittle_price, whittle_rule, whittle_table
-from malleable.theory.optimal_arm import Arms
 from malleable.theory.whittle import kind_of_arm
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import Workload
     from malleable.model.jobs import IntArray, Jobs
+    from malleable.theory.optimal_arm import Arms
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ increasing function of s(k) that is positive at k = 0. Three facts follow:
 The cost may have two valleys: with elasticity e(k) = k·s'/s and w(u) = u/(e^u − 1) its slope in log k has the
 sign of y·k/(1 + y·k) − e(k)·w(a/s(k)), where w grows with k. So a long job jumps from 0 (or 1) to many cores.
 
-Holding one action is optimal only as α → 0. The paper's lemma says no more; `optimal_arm` is the arm for α > 0.
+Holding one action is optimal only as α → 0; the paper's lemma says no more. `optimal_arm` is for α > 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.contracts import FloatArray
 from malleable.speedups.base.numeric import NumericSpeedup
 from malleable.speedups.table import Table
 from malleable.theory.optimal_arm import Arms
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
+
+    from malleable.contracts import FloatArray
 
 SPACING = 0.25
 """Distance of the search grid's nodes in log k; the cost's valleys are at least about 1 wide."""
@@ -134,6 +135,11 @@ class ConstantArms(Arms):
         with np.errstate(divide="ignore"):
             toll = np.log(self._rent(price)) + self._log_toll(k, self.speedup.speed(k))
         return np.where(toll < 0.0, k, 0.0)
+
+    def value(self, price: ArrayLike) -> FloatArray:
+        k = self.action(price)
+        spent = -np.expm1(-self.horizon / self.speedup.speed(np.maximum(k, 1.0)))
+        return np.asarray(self.weight * np.where(k > 0.0, (1.0 + self._rent(price) * k) * spent, 1.0))
 
     def log_step_value(self, k: FloatArray, wider: FloatArray) -> FloatArray:
         """Logarithm of the price below which `wider` beats `k`; −∞ where it never does."""

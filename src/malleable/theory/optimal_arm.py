@@ -1,4 +1,4 @@
-"""The paper's single-armed bandit, solved: one job, cores for rent at price l, the future discounted at rate α.
+"""The paper's single-armed bandit, solved: one job, cores for rent at price l, discounting at rate α.
 
 A job of weight c with remaining size x rents k cores at a time, whichever it likes, and pays holding cost and
 rent until it completes. In units in which waiting forever costs c, the least cost V(x) obeys
@@ -19,7 +19,8 @@ the horizon at which a job stops being worth its rent r:
 * V(x) = c·(1 − y/r), and c for a job that waits;
 * r rises with y, so the action falls with the price: every job is indexable, for every speedup and α > 0.
 
-As α → 0 the horizon vanishes: r → y, which is WHAM's width at price l/α, and the index tends to c·s(k_e)/(k_e x).
+As α → 0 the horizon vanishes: r → y, which is WHAM's width at price l/α, and the index tends to
+c·s(k_e)/(k_e·x).
 
 Ψ is integrated once, on nodes of log r between the rents at which g leaves its narrowest and reaches its
 widest value; beyond these g is constant and Ψ is s(k)·log(1 + 1/(rk)), but for a constant. In between a cubic
@@ -82,6 +83,10 @@ class Arms(ABC):
     @abstractmethod
     def action(self, price: ArrayLike) -> FloatArray:
         """The best action: `width`, or 0 where waiting is no more expensive."""
+
+    @abstractmethod
+    def value(self, price: ArrayLike) -> FloatArray:
+        """The discounted cost of the best action, c at most."""
 
     @property
     @abstractmethod
@@ -219,7 +224,7 @@ class OptimalArms(Arms):
         return np.asarray(np.log(self.discount) + np.log(self.weight) + self._psi_inverse(self.horizon))
 
     def log_step_value(self, k: FloatArray, wider: FloatArray) -> FloatArray:
-        """With V′ given, `wider` beats `k` if φ(r)/r exceeds (k' − k)/(s' − s), its cores for a unit of speed."""
+        """With V′ given, `wider` beats `k` if φ(r)/r exceeds (k' − k)/(s' − s), cores for a unit of speed."""
         gain = self.speedup(wider) - self.speedup(k)
         ratio = np.where(gain > 0.0, (wider - k) / np.where(gain > 0.0, gain, 1.0), 1.0)
         # φ(r)/r = min_k (1/r + k)/s(k) is this ratio at 1/r = max_k ratio·s(k) − k.

@@ -31,12 +31,17 @@ def kind_of_arm(*, constant: bool) -> type[Arms]:
 
 
 def least_cost(
-    speedup: Speedup, remaining: ArrayLike, weight: ArrayLike, price: ArrayLike, discount: float
+    speedup: Speedup,
+    remaining: ArrayLike,
+    weight: ArrayLike,
+    price: ArrayLike,
+    discount: float,
+    *,
+    constant: bool = False,
 ) -> Any:
-    """V(x): the least discounted cost of a job that rents cores at a price, in units where waiting costs c."""
+    """V(x): the least discounted cost of a job that rents cores at a price; waiting forever costs c."""
     x, c, l = np.broadcast_arrays(*_checked(remaining=remaining, weight=weight, price=price))
-    arms = _arms(speedup, x.ravel(), c.ravel(), discount, REACH, constant=False)
-    assert isinstance(arms, OptimalArms)
+    arms = _arms(speedup, x.ravel(), c.ravel(), discount, REACH, constant=constant)
     return arms.value(l.ravel()).reshape(x.shape)[()]
 
 

@@ -1,8 +1,8 @@
 """One job that holds one action for life, in plain numbers: its index and its width at a price.
 
-The same arm as `theory.constant_arm.ConstantArms`, for functions that the engine compiles. Holding k cores costs
-(1 + y·k)(1 − e^{−a/s(k)}) with rent y = l/(αc) and horizon a = αx. With z = log k, elasticity e = k·s'/s,
-u = a/s and w(u) = u/(e^u − 1), the cost falls at z where
+The same arm as `theory.constant_arm.ConstantArms`, for functions that the engine compiles. Holding k cores
+costs (1 + y·k)(1 − e^{−a/s(k)}) with rent y = l/(αc) and horizon a = αx. With z = log k, elasticity
+e = k·s'/s, u = a/s and w(u) = u/(e^u − 1), the cost falls at z where
 
     log y < ψ(z) = log(h/(1 − h)) − z,    h = e·w(u),
 

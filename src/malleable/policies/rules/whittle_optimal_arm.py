@@ -1,7 +1,7 @@
 """The optimal single-armed bandit, in plain numbers: its index and its width at a price.
 
-The same arm as `theory.optimal_arm.OptimalArms`, for functions that the engine compiles: the width is WHAM's at
-the effective rent r with Ψ(r) = Ψ(y) − a, and the index is Ψ⁻¹(a). Ψ stands in the table as nodes, from
+The same arm as `theory.optimal_arm.OptimalArms`, for functions that the engine compiles: the width is WHAM's
+at the effective rent r with Ψ(r) = Ψ(y) − a, and the index is Ψ⁻¹(a). Ψ stands in the table as nodes, from
 `theory.optimal_arm.course`.
 """
 
