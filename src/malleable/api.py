@@ -382,9 +382,26 @@ def reproduce(
 
 
 def listing(family: str) -> list[dict[str, Any]]:
-    """What there is to choose from in a family: name, summary, and parameters or classes."""
+    """What there is to choose from in a family: name, summary, and parameters or classes.
+
+    Of policies also whether they are monotone: whether more jobs never widen any. None is for policies that
+    look at more than class counts.
+    """
     if family == "workloads":
         return model.workload_listing()
     from malleable.catalog import listing as kinds  # noqa: PLC0415 - ditto
 
-    return kinds.listing(family)
+    rows = kinds.listing(family)
+    return [{**row, "monotone": _monotone(row["name"])} for row in rows] if family == "policies" else rows
+
+
+def _monotone(policy: str) -> bool | None:
+    """Asked on the paper's workload, where every policy does what it is known for."""
+    from malleable.theory.monotonicity import monotone  # noqa: PLC0415 - ditto
+
+    chosen = Policy.of(policy)
+    if not chosen.by_price:
+        # On the paper's workload it may stand back for another policy.
+        return False
+    known = monotone(chosen, model.paper_workload(), 8.0)
+    return known and known.holds

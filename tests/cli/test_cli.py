@@ -75,7 +75,11 @@ def test_meanfield_json():
     assert set(document) == designed | {"first_order", "workload", "policy", "cores", "load", "price"}
     assert [set(row) for row in document["fixed_point"]] == [{"name", "jobs", "cores"}] * 3
     assert set(document["refined"]) == {"coefficient", "cost", "applies", "reason", "overload"}
-    assert set(document["attractor"]) == {"starts", "converged", "worst_distance", "left_domain"}
+    measured = {"starts", "converged", "worst_distance", "left_domain"}
+    assert set(document["attractor"]) == measured | {
+        *("proved", "reason", "monotone", "lower", "upper", "within", "meet")
+    }
+    assert document["attractor"]["proved"] is True
     assert document["cost"] == pytest.approx(0.1578484983857, abs=1e-10)
     assert document["refined"]["coefficient"] == pytest.approx(1.425163, abs=1e-5)
     assert document["eigenvalues"] == pytest.approx([-43.476, -9.400, -8.118, -2.897], abs=1e-3)
@@ -89,7 +93,8 @@ def test_list_json(family):
     rows = as_json("list", family)
     assert rows
     for row in rows:
-        assert set(row) == {"name", "summary", "parameters"}
+        more = {"monotone"} if family == "policies" else set()
+        assert set(row) == {"name", "summary", "parameters"} | more
         assert row["summary"]
         for parameter in row["parameters"]:
             assert {"name", "allowed"} <= set(parameter) <= {"name", "allowed", "or", "default"}

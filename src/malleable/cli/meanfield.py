@@ -74,8 +74,13 @@ def _print(name: str, document: dict[str, Any]) -> None:
     facts.add_row("locally stable", "yes" if document["stable"] else "NO")
     facts.add_row("eigenvalues", ", ".join(_eigenvalue(value) for value in document["eigenvalues"]))
     reached = f"{attractor['converged']} of {attractor['starts']}"
+    facts.add_row("attracts every trajectory", "proved" if attractor["proved"] else "measured, not proved")
     facts.add_row("starts that reached the fixed point", reached)
+    if attractor["meet"] is not None:
+        facts.add_row(f"all within {attractor['within']:g} of it from time", show(attractor["meet"], 4))
     out.print(facts)
+    if not attractor["proved"]:
+        out.print(f"attraction is not proved: {attractor['reason']}")
     if refined.get("reason"):
         out.print(f"the 1/n correction does not apply: {refined['reason']}")
     out.print(_first_order(first))
