@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.contracts import FloatArray
+from malleable.engine.job_log import PricePath
 from malleable.errors import JobsError, ParameterError
 from malleable.model.workload import checked_cores
 from malleable.theory.own_schedules import OwnSchedules
@@ -96,9 +97,9 @@ class JobsBound:
         return self.bound / self.jobs
 
     @property
-    def paid(self) -> FloatArray:
-        """∫ l at the edges: what one core has cost up to there."""
-        return np.append(0.0, np.cumsum(self.prices * np.diff(self.edges)))
+    def path(self) -> PricePath:
+        """The prices as `engine.replaying.replay_jobs` takes them."""
+        return PricePath(self.edges, self.prices)
 
     def at(self, cores: float) -> float:
         """The bound by the same prices for another number of cores at all times, at most `cores`."""
@@ -107,7 +108,7 @@ class JobsBound:
                 f"this bound allows jobs up to {self.cores:g} cores, not {cores:g}",
                 f"compute it with widest={cores:g}",
             )
-        return max(self.by_prices + (self.cores - cores) * float(self.paid[-1]), self.alone)
+        return max(self.by_prices + (self.cores - cores) * float(self.path.paid[-1]), self.alone)
 
     def to_dict(self) -> dict[str, float]:
         """The numbers of the bound."""
