@@ -1,8 +1,8 @@
 """What a run notes of every single job, and of the cores in use over time, when it is asked to.
 
 The kernels have a copy of their own for this (`LOGGING`), so that other runs pay nothing. Usage over time is
-summed in slices of equal length; when time runs beyond the last, neighbouring slices are joined. If cores have
-prices, what every job pays for its cores is noted, too (`theory.price_path` says what for).
+summed in slices of equal length; when time runs beyond the last, neighbouring slices are joined. If cores
+have prices, what every job pays for its cores is noted, too (`theory.price_path` says what for).
 
 Plain functions that the engine compiles.
 """
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 # Rows of a log, one column per job.
 END, START, HELD_AREA, CHANGES, RENT = range(5)
-"""When the job left, when it first had a core, the integral of its cores, how often a running one changed, and
-the integral of its cores times their price."""
+"""When the job left, when it first had a core, the integral of its cores, how often a running one changed,
+and the integral of what its cores cost."""
 LOG_ROWS = 5
 # Columns of `served`, one row per class: for the class kernel, whose jobs of a class are all as wide.
 CORE_CLOCK, CHANGE_CLOCK, CURRENT, RENT_CLOCK = range(4)
-"""The integral of the class's width, how often the width changed, the width, and the integral of what it costs."""
+"""The integral of the width, how often it changed, the width, and the integral of what it costs."""
 SERVED = 4
 # Entries of `slices`.
 FIRST, LENGTH, PAID, PLACE = range(4)
-"""When the first slice starts, and how long each is; what one core has cost so far, and the edge passed last."""
+"""When the first slice starts, how long each is, what one core has cost so far, the edge passed last."""
 
 
 class PricePath(NamedTuple):
@@ -79,7 +79,7 @@ def add_usage(usage: Any, slices: Any, i: int, start: float, end: float, cores: 
 
 @inlined
 def rent_until(paid: Any, slices: Any, now: float) -> float:
-    """What one core has cost since this was last asked; `paid` has the edges of prices, and ∫ l up to each."""
+    """What one core has cost since this was last asked; `paid` has the edges, and ∫ l up to each."""
     last = paid.shape[1] - 1
     if last < 1:
         return 0.0
