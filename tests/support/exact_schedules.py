@@ -12,7 +12,7 @@ import numpy as np
 
 
 def orders(count):
-    """All orders in which jobs that arrive as numbered can arrive and leave: pairs (job, whether it leaves)."""
+    """All orders in which jobs that arrive as numbered can come and leave: pairs (job, whether it leaves)."""
 
     def extend(made, arrived, present):
         if arrived == count and not present:
@@ -39,7 +39,8 @@ def at_most(speedup, done, cores, length):
         return [*below, done <= numbers * length]
     widths, speeds = map(np.array, zip(*numbers, strict=True))  # a concave table
     slopes = np.diff(speeds) / np.diff(widths)
-    lines = [done <= s * length + slope * (cores - k * length) for k, s, slope in zip(widths, speeds, slopes)]
+    corners = zip(widths[:-1], speeds[:-1], slopes, strict=True)
+    lines = [done <= s * length + slope * (cores - k * length) for k, s, slope in corners]
     return [*below, *lines, done <= speeds[-1] * length]
 
 

@@ -78,7 +78,7 @@ class JobsBound:
     """What the jobs cost if each had all cores for itself."""
     jobs: int
     cores: float
-    """The most cores there ever are; no job uses more."""
+    """No job uses more: the most cores there ever are, or `widest`."""
     edges: FloatArray = field(repr=False)
     prices: FloatArray = field(repr=False)
     """The price of a core is prices[b] from edges[b] to edges[b + 1], and 0 outside."""
@@ -110,7 +110,7 @@ class JobsBound:
                 f"this bound allows jobs up to {self.cores:g} cores, not {cores:g}",
                 f"compute it with widest={cores:g}",
             )
-        return max(self.by_prices + (self.cores - cores) * float(self.path.paid[-1]), self.alone)
+        return max(float(self.own.sum()) - cores * float(self.path.paid[-1]), self.alone)
 
     def to_dict(self) -> dict[str, float]:
         """The numbers of the bound."""
