@@ -93,6 +93,7 @@ def stationary_bound(
     seed: int = 0,
     confidence: float = 0.95,
     precision: float = 1e-3,
+    threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimate:
     """A lower bound on the mean cost of a job under any policy, from streams of so many jobs or more."""
@@ -105,7 +106,8 @@ def stationary_bound(
             if progress is not None:
                 progress(number * count, streams * count)
 
-        runs.append(_records(drawn, bound_for_jobs(drawn, cores, precision=precision, on_progress=tell)))
+        found = bound_for_jobs(drawn, cores, precision=precision, threads=threads, on_progress=tell)
+        runs.append(_records(drawn, found))
     return estimate(runs, workload, find_warmup(runs, workload, 0), confidence=confidence).cost
 
 
