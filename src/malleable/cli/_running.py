@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from malleable.results import Result
+    from malleable.statistics import Estimate
 
 JobsOption = Annotated[
     str | None,
@@ -56,6 +57,14 @@ SizesOption = Annotated[
         help="Whether policies know sizes, or only their law and the work done.",
     ),
 ]
+BoundOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bound",
+        metavar="jobs",
+        help="Also bound what a scheduler that knows all jobs must pay, from some streams of jobs.",
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(
@@ -91,6 +100,7 @@ def settings(
     widths: bool,
     sizes: str,
     capacity: str | None,
+    bound: str | None,
     engine: str,
 ) -> dict[str, Any]:
     """The options of a run, read; the library checks them."""
@@ -106,6 +116,7 @@ def settings(
         "widths": widths,
         "sizes": sizes,
         "capacity": capacity,
+        "bound": bound,
         "engine": engine,
     }
 
@@ -155,6 +166,11 @@ def percent(value: float | None) -> str:
     from malleable.results.result import share
 
     return share(value)
+
+
+def percent_between(share: Estimate | None) -> str:
+    """A share with its interval for people."""
+    return "–" if share is None else f"{percent(share.mean)} ± {show(100.0 * share.half_width, 2)}"
 
 
 def label(result: Result) -> str:

@@ -14,12 +14,16 @@ RUN = (
     *("policy", "cores", "load", "seed", "jobs", "warmup", "bound", "bound_tight", "bound_name", "gap"),
     *("utilisation", "effective_load"),
 )
+NOT_ASKED = {"mean": None, "low": None, "high": None}
 REST = ("overload", "stable", "status", "events_per_second")
 
 
 def row(document: Mapping[str, Any]) -> dict[str, Any]:
     """A result's document as one flat row, without its classes."""
-    return {key: document[key] for key in (*RUN, *REST)} | _flat("cost", document["cost"])
+    flat = {key: document[key] for key in (*RUN, *REST)} | _flat("cost", document["cost"])
+    for key in ("bound_jobs", "gap_jobs"):
+        flat |= _flat(key, document.get(key) or NOT_ASKED)
+    return flat
 
 
 def rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
