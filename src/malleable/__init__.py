@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from malleable.api import allocate as allocate
     from malleable.api import bound as bound
     from malleable.api import compare as compare
+    from malleable.api import explain as explain
     from malleable.api import fit_sizes as fit_sizes
     from malleable.api import fit_speedup as fit_speedup
     from malleable.api import malleabilise as malleabilise
@@ -43,6 +44,7 @@ _HOMES = {
     "allocate": "api",
     "bound": "api",
     "compare": "api",
+    "explain": "api",
     "fit_sizes": "api",
     "fit_speedup": "api",
     "load_workload": "model",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from malleable.paper.contracts import Effort
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
+    from malleable.planning import Explanation
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
     from malleable.theory.meanfield import MeanField
@@ -127,6 +128,35 @@ def allocate(
         return Allocation(np.zeros(0), None)
     with blame_policy(chosen, label(policy, chosen)):
         return legal_allocation(chosen, present, cores, integer=integer)
+
+
+def explain(
+    workload: Workload | str | Path,
+    jobs: Jobs | Iterable[Mapping[str, Any]],
+    cores: float,
+    policy: Policy | str = "wham",
+    *,
+    job: str | None = None,
+    arriving: Mapping[str, Any] | str | None = None,
+    integer: bool = False,
+) -> Explanation:
+    """Who has how many cores at one moment, what a core is worth to each, and who is next.
+
+    The policy is asked again with one core more and one fewer; with `job`, without that job; with `arriving`,
+    a row such as `{"class": "etl", "remaining": 2}` or `class=etl,remaining=2`, with one job more.
+    """
+    from malleable import planning  # noqa: PLC0415 - keeps `allocate` light
+
+    cores = checked_cores(cores)
+    described, chosen = read_workload(workload), Policy.of(policy)
+    present = _present(described, jobs)
+    row = planning.read_arrival(arriving) if isinstance(arriving, str) else arriving
+    late = None if row is None else Jobs.from_rows(described, [{"id": "the new job", **row}])
+    whole = integer or chosen.whole_cores
+    return planning.explain(
+        lambda some, n: allocate(described, some, n, chosen, integer=integer),
+        present, cores, policy=label(policy, chosen), job=job, arriving=late, whole=whole,
+    )  # fmt: skip
 
 
 def _present(workload: Workload, jobs: Jobs | Iterable[Mapping[str, Any]]) -> Jobs:
@@ -328,11 +358,18 @@ def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
     return fitting.fit_sizes(source, family, phases=phases)
 
 
-def draw(found: Fit | SizeFit, path: str | Path) -> Path:
-    """A picture of a fit beside its data, as SVG, PNG or PDF by the ending of `path`."""
+def draw(found: Fit | SizeFit | Explanation, path: str | Path) -> Path:
+    """A picture of a fit or of an explanation, as SVG, PNG or PDF by the ending of `path`."""
     from malleable import plots  # noqa: PLC0415 - ditto
 
-    return plots.draw_file(plots.fit_figure(found), path)
+    return plots.draw_file(plots.figure_of(found), path)
+
+
+def write_page(found: Explanation, path: str | Path) -> Path:
+    """An answer on one page of HTML, in one file, with its picture where matplotlib is installed."""
+    from malleable import plots  # noqa: PLC0415 - ditto
+
+    return plots.write_page(found, path)
 
 
 def ray_executor(address: str) -> Executor:

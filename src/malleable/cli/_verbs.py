@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "bound", "allocate", "meanfield", "simulate", "compare", "play", "measure", "fit", "paper",
+    "bound", "allocate", "explain", "meanfield", "simulate", "compare", "play", "measure", "fit", "paper",
     "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
 )  # fmt: skip
 """The commands, in the order of the help."""

@@ -157,6 +157,24 @@ class Jobs:
             own_types=some(self.own_types),
         )
 
+    def joined(self, later: Jobs) -> Jobs:
+        """These jobs and others of the same workload behind them."""
+        _check_unique(ids := (*self.ids, *later.ids))
+        types, speedups = (
+            None
+            if getattr(self, name) is None and getattr(later, name) is None
+            else tuple(one for jobs in (self, later) for one in getattr(jobs, name) or given(jobs))
+            for name, given in (("own_types", _types), ("own_speedups", _speedups))
+        )
+        return replace(
+            self,
+            **{name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in NUMERIC},
+            ids=ids,
+            own_speedups=speedups,
+            own_weights=self.own_weights or later.own_weights,
+            own_types=types,
+        )
+
     def __len__(self) -> int:
         return len(self.class_index)
 
@@ -201,6 +219,14 @@ def own_types(
             except MalleableError as error:
                 raise JobsError(f"job {ids[j]!r}: {error.sentence}", error.hint) from None
     return tuple(types)
+
+
+def _types(jobs: Jobs) -> list[JobType]:
+    return [jobs.workload.job_types[i] for i in jobs.class_index.tolist()]
+
+
+def _speedups(jobs: Jobs) -> list[Speedup]:
+    return [jobs.workload.speedups[i] for i in jobs.class_index.tolist()]
 
 
 def _class_index(workload: Workload, classes: Any) -> IntArray:

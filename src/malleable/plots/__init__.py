@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import html
 import importlib.metadata
 import importlib.util
 import json
@@ -16,12 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, OutputError, to_install
+from malleable.planning import Explanation, page
 from malleable.plots._layout import with_data
 from malleable.plots.fit_figures import fit_figure
+from malleable.plots.planning_figures import explanation_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
 from malleable.results import files
 
 if TYPE_CHECKING:
+    from malleable.fitting import Fit, SizeFit
     from malleable.plots.figures import Figure
 
 __all__ = [
@@ -31,23 +35,41 @@ __all__ = [
     "digest",
     "draw_file",
     "draw_files",
+    "explanation_figure",
+    "figure_of",
     "fit_figure",
     "interactive",
+    "is_installed",
     "plotly_script",
     "prepare",
     "result_figure",
+    "write_page",
 ]
 
 NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")
 
 
+def _missing() -> list[str]:
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def is_installed() -> bool:
+    """Whether the libraries of the extra are there."""
+    return not _missing()
+
+
 def check_installed() -> None:
     """Raise an error that says what to install if the libraries of the extra are not there."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = _missing()
     if missing:
         problem = f"figures and their page need {' and '.join(missing)}, not installed"
         raise ExecutionError(problem, to_install("paper"))
+
+
+def figure_of(found: Fit | SizeFit | Explanation) -> Figure:
+    """The figure of an answer, whichever it is."""
+    return explanation_figure(found) if isinstance(found, Explanation) else fit_figure(found)
 
 
 def prepare() -> None:
@@ -78,6 +100,18 @@ def draw_file(figure: Figure, path: str | Path) -> Path:
     """Draw a figure into a file whose ending names the format."""
     place = _drawable(path)
     files.put(place, draw_files(figure)[place.suffix.removeprefix(".")])
+    return place
+
+
+def write_page(found: Explanation, path: str | Path) -> Path:
+    """An answer as one page of HTML, with its picture if the libraries of the extra are there."""
+    parts, place = [found._repr_html_()], Path(path)
+    if is_installed():
+        figure = figure_of(found)
+        picture = draw_files(figure)["svg"].decode()
+        shown = picture[picture.index("<svg") :]
+        parts.append(f"<figure>{shown}<figcaption>{html.escape(figure.caption)}</figcaption></figure>")
+    files.put(place, page.document(found.title, parts).encode())
     return place
 
 

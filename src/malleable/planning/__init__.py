@@ -1,0 +1,5 @@
+"""Plans and explanations: how many cores, for whom, and what is one more worth."""
+
+from malleable.planning.explain import Explanation as Explanation
+from malleable.planning.explain import explain as explain
+from malleable.planning.explain import read_arrival as read_arrival
