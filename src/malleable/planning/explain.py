@@ -26,7 +26,7 @@ from malleable.numerics.json_numbers import finite
 from malleable.planning import page, reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from malleable.contracts import Allocation, FloatArray
     from malleable.model import JobType
@@ -200,13 +200,15 @@ def explain(
     arriving: Jobs | None = None,
     whole: bool = False,
     most: FloatArray | None = None,
-    why: dict[str, str] | None = None,
+    why: Mapping[str, str] | None = None,
+    search: bool = True,
 ) -> Explanation:
     """Explain what `divide` gives the jobs on these cores.
 
     `job` is the one to say most about: what happens if it leaves, and from how many cores on it is served if
     it waits. `arriving` is one job, which is not there yet. `whole` says that cores are given whole; `most`
-    the most cores that each job takes; `why` a reason of its own for some jobs, which comes first.
+    the most cores that each job takes; `why` a reason of its own for some jobs, which comes first. Without
+    `search` it is not looked for how many cores would serve the job: the policy is asked less often.
     """
     if job is not None and job not in jobs.ids:
         raise JobsError(f"there is no job {job!r:.60}", did_you_mean(job, jobs.ids))
@@ -231,7 +233,7 @@ def explain(
         )
         for j, (name, i) in enumerate(zip(jobs.ids, jobs.class_index.tolist(), strict=True))
     )
-    served_from = asked.served_from(job) if job is not None else None
+    served_from = asked.served_from(job) if search and job is not None else None
     words = reasons.words(policy, moment, more, fewer, arrival, departure, job, served_from)
     if job is not None:
         words = (f"{job} {next(row.why for row in rows if row.id == job)}.", *words)
