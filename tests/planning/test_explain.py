@@ -21,6 +21,9 @@ POLICIES = sorted(catalog.kinds("policies"))
 PLANNED = {"fw_cam": 64, "fw_cam_repaired": 64, "wham_fitted": 2, "wham_improved": 2}
 """Policies that plan for arrivals, which takes long, and the cores for which there is a plan."""
 
+SLOW = {"wham_fitted", "wham_improved"}
+"""Those whose plans take seconds."""
+
 
 def moment(policy, seed):
     """A workload, jobs as rows, and a number of cores: fewer and more than there are jobs."""
@@ -92,7 +95,9 @@ def check(policy, seed, *, integer):
 
 
 @pytest.mark.parametrize("integer", [False, True])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in POLICIES]
+)
 def test_as_the_policy_would_decide(policy, integer):
     """A core or a job more or less changes what the policy, asked anew, changes: every policy."""
     for seed in range(3):
