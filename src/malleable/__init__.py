@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from malleable.api import fit_speedup as fit_speedup
     from malleable.api import malleabilise as malleabilise
     from malleable.api import mean_field as mean_field
+    from malleable.api import plan as plan
     from malleable.api import read_trace as read_trace
     from malleable.api import simulate as simulate
     from malleable.api import sweep as sweep
@@ -51,6 +52,7 @@ _HOMES = {
     "malleabilise": "api",
     "mean_field": "api",
     "paper_workload": "model",
+    "plan": "api",
     "read_trace": "api",
     "simulate": "api",
     "sweep": "api",

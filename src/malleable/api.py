@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from malleable.paper.contracts import Effort
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
-    from malleable.planning import Explanation
+    from malleable.planning import Explanation, Plan
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
     from malleable.theory.meanfield import MeanField
@@ -156,6 +156,47 @@ def explain(
     return planning.explain(
         lambda some, n: allocate(described, some, n, chosen, integer=integer),
         present, cores, policy=label(policy, chosen), job=job, arriving=late, whole=whole,
+    )  # fmt: skip
+
+
+def plan(
+    workload: Workload | str | Path,
+    target: str | None = None,
+    policy: str | Policy | Sequence[str | Policy] = "wham",
+    *,
+    cores: float | None = None,
+    load: float | None = None,
+    most: int | None = None,
+    core_price: float | None = None,
+    job_price: float | None = None,
+    growth: float | str | None = None,
+    add: Workload | str | Path | None = None,
+    halve: str | None = None,
+    malleable: float | str | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    jobs: int | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """The fewest cores that meet a target such as "cost < 3" or "p95(train) < 2h", and how sure that is.
+
+    Of several policies (a list, or text with commas) the one that needs the fewest cores is taken. `cores`
+    says how many there are now; `load` scales the arrival rates to them. With `core_price`, money per hour of
+    a core, and no target: the fewest cores on which one more costs more than it saves, holding costs being
+    money per hour, or `job_price` for every job. What a change is worth in cores is found too: `growth` of
+    the arrivals ("20%"), the classes of another workload (`add`), half the sequential part of a class
+    (`halve`), or a share of the rigid and moldable jobs made `malleable`.
+
+    The plan looks up to `most` cores, and simulates `jobs` jobs per replication in its shortest runs.
+    """
+    from malleable import planning  # noqa: PLC0415 - ditto
+
+    return planning.plan(
+        read_workload(workload, cores, load), target, policy,
+        cores=cores, most=most, core_price=core_price, job_price=job_price, growth=growth,
+        add=None if add is None else read_workload(add), halve=halve, malleable=malleable,
+        confidence=confidence, seed=seed, jobs=jobs, workers=workers, progress=progress,
     )  # fmt: skip
 
 
@@ -358,14 +399,14 @@ def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
     return fitting.fit_sizes(source, family, phases=phases)
 
 
-def draw(found: Fit | SizeFit | Explanation, path: str | Path) -> Path:
-    """A picture of a fit or of an explanation, as SVG, PNG or PDF by the ending of `path`."""
+def draw(found: Fit | SizeFit | Explanation | Plan, path: str | Path) -> Path:
+    """A picture of a fit, an explanation or a plan, as SVG, PNG or PDF by the ending of `path`."""
     from malleable import plots  # noqa: PLC0415 - ditto
 
     return plots.draw_file(plots.figure_of(found), path)
 
 
-def write_page(found: Explanation, path: str | Path) -> Path:
+def write_page(found: Explanation | Plan, path: str | Path) -> Path:
     """An answer on one page of HTML, in one file, with its picture where matplotlib is installed."""
     from malleable import plots  # noqa: PLC0415 - ditto
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "bound", "allocate", "explain", "meanfield", "simulate", "compare", "play", "measure", "fit", "paper",
-    "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
+    "bound", "plan", "allocate", "explain", "meanfield", "simulate", "compare", "play", "measure", "fit",
+    "paper", "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
 )  # fmt: skip
 """The commands, in the order of the help."""
 MODULES = {"set": "set_values", "list": "list_kinds"}

@@ -3,3 +3,5 @@
 from malleable.planning.explain import Explanation as Explanation
 from malleable.planning.explain import explain as explain
 from malleable.planning.explain import read_arrival as read_arrival
+from malleable.planning.plan import Plan as Plan
+from malleable.planning.workload_plan import plan as plan

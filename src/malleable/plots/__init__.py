@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, OutputError, to_install
-from malleable.planning import Explanation, page
+from malleable.planning import Explanation, Plan, page
 from malleable.plots._layout import with_data
 from malleable.plots.fit_figures import fit_figure
-from malleable.plots.planning_figures import explanation_figure
+from malleable.plots.planning_figures import explanation_figure, plan_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
 from malleable.results import files
 
@@ -40,6 +40,7 @@ __all__ = [
     "fit_figure",
     "interactive",
     "is_installed",
+    "plan_figure",
     "plotly_script",
     "prepare",
     "result_figure",
@@ -67,8 +68,10 @@ def check_installed() -> None:
         raise ExecutionError(problem, to_install("paper"))
 
 
-def figure_of(found: Fit | SizeFit | Explanation) -> Figure:
+def figure_of(found: Fit | SizeFit | Explanation | Plan) -> Figure:
     """The figure of an answer, whichever it is."""
+    if isinstance(found, Plan):
+        return plan_figure(found)
     return explanation_figure(found) if isinstance(found, Explanation) else fit_figure(found)
 
 
@@ -103,7 +106,7 @@ def draw_file(figure: Figure, path: str | Path) -> Path:
     return place
 
 
-def write_page(found: Explanation, path: str | Path) -> Path:
+def write_page(found: Explanation | Plan, path: str | Path) -> Path:
     """An answer as one page of HTML, with its picture if the libraries of the extra are there."""
     parts, place = [found._repr_html_()], Path(path)
     if is_installed():

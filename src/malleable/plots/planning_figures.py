@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,8 @@ from malleable.plots.figures import Axis, Figure, Panel, Series
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.model import JobType
-    from malleable.planning import Explanation
+    from malleable.planning import Explanation, Plan
+    from malleable.planning.plan import Point
 
 MOST_JOBS = 8
 """Jobs that are drawn: those with the most cores."""
@@ -86,3 +88,52 @@ def _widths(found: Explanation, names: list[str]) -> Panel:
             widths = now + np.array([by.get(name, 0.0) for name in names])
             series.append(Series(title, places, tuple(widths.tolist()), style="points", colour=colour))
     return Panel(Axis("job", categories=tuple(names)), Axis("cores"), tuple(series))
+
+
+def plan_figure(found: Plan, name: str = "plan") -> Figure:
+    """Cost over cores beside bound and mean field, and the metric of the target beside its limit."""
+    if not found.curve:
+        return Figure(name, found.title, "There was nothing to run.", (Panel(Axis("cores"), Axis("cost")),))
+    x = tuple(float(point.cores) for point in found.curve)
+    run = [point for point in found.curve if point.value is not None]
+    cost = Panel(Axis("cores n"), Axis("mean holding cost per job"), _costs(found, x))
+    panels = (cost,) if found.metric == "cost" else (cost, _metric(found, run, x))
+    if found.metric == "cost":
+        panels = (replace(cost, series=(*cost.series, _limit(found, x))),)
+    caption = (
+        f"{found.target} under {found.policy}: costs that were run, with their intervals, the bound that no "
+        "policy beats, and the mean field with its 1/n correction."
+    )
+    return Figure(name, found.title, caption, panels)
+
+
+def _costs(found: Plan, x: tuple[float, ...]) -> tuple[Series, ...]:
+    run = [point for point in found.curve if point.cost is not None]
+    on_target = found.metric == "cost"
+    ends = (tuple(getattr(point, end) if on_target else np.nan for point in run) for end in ("low", "high"))
+    shown = Series(
+        "run", tuple(float(p.cores) for p in run), tuple(p.cost or np.nan for p in run), *ends, "points", 1
+    )
+    lines = (("bound", "bound", "dashed", 6), ("refined", "mean field with 1/n", "line", 0))
+    return (shown, *(_line(found, x, key, title, style, colour) for key, title, style, colour in lines))
+
+
+def _line(found: Plan, x: tuple[float, ...], key: str, title: str, style: str, colour: int) -> Series:
+    values = (getattr(point, key) for point in found.curve)
+    return Series(title, x, tuple(np.nan if v is None else v for v in values), style=style, colour=colour)
+
+
+def _metric(found: Plan, run: list[Point], x: tuple[float, ...]) -> Panel:
+    cores = tuple(float(point.cores) for point in run)
+    values, low, high = (tuple(getattr(p, key) for p in run) for key in ("value", "low", "high"))
+    return Panel(
+        Axis("cores n"),
+        Axis(found.metric),
+        (Series(found.metric, cores, values, low, high, "points", 1), _limit(found, x)),
+    )
+
+
+def _limit(found: Plan, x: tuple[float, ...]) -> Series:
+    """The line that the metric is to be below."""
+    limit = np.nan if found.limit is None else found.limit
+    return Series("target", (x[0], x[-1]), (limit, limit), style="dotted", colour=7)

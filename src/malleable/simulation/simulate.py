@@ -39,3 +39,24 @@ def simulate(
     if not any(usable(outcome, task) for outcome in outcomes):
         raise KeyboardInterrupt
     return task_result(task, outcomes)
+
+
+def simulate_apart(
+    workload: Workload,
+    cores: float,
+    policy: Policy | str | Callable[..., Any] = "wham",
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> list[Result]:
+    """The replications of a run as results of their own: independent samples of whatever they say.
+
+    A run that is interrupted before its end raises `KeyboardInterrupt`.
+    """
+    task = with_engine([checked_task(workload, cores, policy, None, Settings(**settings))])[0]
+    tasks = replicated(task)
+    outcomes = carry_out(tasks, None, progress, workers)
+    if any(outcome is None or outcome.interrupted for outcome in outcomes):
+        raise KeyboardInterrupt
+    return [task_result(one, [outcome]) for one, outcome in zip(tasks, outcomes, strict=True)]

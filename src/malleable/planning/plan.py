@@ -1,0 +1,270 @@
+"""How many cores for this target: the answer, with a certificate where there is none.
+
+A bound rules out all numbers of cores up to one, theory guesses where the target is met, `planning.search`
+finds the smallest number and proves it. With a price of a core-hour the question is from how many cores on
+one more costs more than it saves; holding costs are then money per hour (or `job_price` for every job), and
+since both sides are per hour, the unit of time does not matter.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from malleable.errors import ParameterError
+from malleable.numerics.json_numbers import finite
+from malleable.planning import page, plan_words
+from malleable.planning.reasons import number
+from malleable.planning.search import Found, find
+from malleable.planning.targets import SAVING, Target, read_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from malleable.planning.search import Meter
+
+MOST = 1 << 20
+"""Cores up to which a plan looks unless it is told another number."""
+CURVE = 16
+"""Numbers of cores at which the curve has what theory says, beside those that were run."""
+
+
+class Point(NamedTuple):
+    """One number of cores: what it costs, and what the target's metric is."""
+
+    cores: int
+    cost: float | None = None
+    """Mean holding cost per job, as it was run."""
+    bound: float | None = None
+    """No policy costs less."""
+    mean_field: float | None = None
+    refined: float | None = None
+    """The mean field with its 1/n correction, where it applies."""
+    value: float | None = None
+    """The metric of the target."""
+    low: float | None = None
+    high: float | None = None
+
+
+class Change(NamedTuple):
+    """The same question about something that changed, and what that is worth in cores."""
+
+    what: str
+    cores: int | None
+    more: int | None
+    """Cores more (or, negative, fewer) than without the change."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many cores meet a target, how sure that is, and what rules out fewer."""
+
+    name: str
+    """Of the workload or the log."""
+    target: str
+    policy: str
+    cores: int | None
+    """The fewest that meet it; None if none of those asked about does."""
+    misses: int | None
+    """The most cores below these that miss it."""
+    reached: bool
+    confidence: float | None
+    """Of both statements together; 1 where nothing is left to chance; None where they could not be told."""
+    certificate: tuple[int, float] | None
+    """The most cores that the bound rules out, whatever the policy, and the bound there."""
+    curve: tuple[Point, ...]
+    most: int
+    """Up to how many cores it was asked."""
+    words: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    metric: str = "cost"
+    limit: float | None = None
+    core_price: float | None = None
+    others: tuple[tuple[str, int | None], ...] = ()
+    """All policies that were asked about, and the cores that they need."""
+    jobs: int = 0
+    """Jobs that were run to find it."""
+    status: str = "complete"
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        return f"{self.name}: {self.target}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `malleable plan`."""
+        names = ("cores", "bound")
+        certificate = None if self.certificate is None else dict(zip(names, self.certificate, strict=True))
+        document: dict[str, Any] = finite(
+            {
+                "name": self.name,
+                "target": self.target,
+                "policy": self.policy,
+                "cores": self.cores,
+                "reached": self.reached,
+                "confidence": self.confidence,
+                "misses": self.misses,
+                "certificate": certificate,
+                "curve": [point._asdict() for point in self.curve],
+                "most": self.most,
+                "changes": [change._asdict() for change in self.changes],
+                "policies": [{"policy": name, "cores": cores} for name, cores in self.others],
+                "core_price": self.core_price,
+                "words": list(self.words),
+                "jobs": self.jobs,
+                "status": self.status,
+            }
+        )
+        return document
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Headings, and a row for each number of cores, as text."""
+        headings = ("cores", self.metric, "interval", "cost", "bound", "mean field", "with 1/n")
+        return headings, [_row(point) for point in self.curve]
+
+    def changes_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """The same for what changes are worth."""
+        rows = [(c.what, _whole(c.cores), _whole(c.more, "+d")) for c in self.changes]
+        return ("change", "cores", "difference"), rows
+
+    def __str__(self) -> str:
+        return "\n".join(self.words)
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.words)
+        return f"{said}{page.table(*self.table())}{page.table(*self.changes_table()) if self.changes else ''}"
+
+
+def _row(point: Point) -> tuple[str, ...]:
+    ends = (point.low, point.high)
+    between = " … ".join(map(number, ends)) if all(e is not None and math.isfinite(e) for e in ends) else ""
+    numbers = (point.cost, point.bound, point.mean_field, point.refined)
+    return (str(point.cores), number(point.value), between, *map(number, numbers))
+
+
+def _whole(value: int | None, form: str = "d") -> str:
+    return "–" if value is None else format(value, form)
+
+
+def question(target: Target | str | None, classes: Sequence[str], core_price: float | None) -> Target:
+    """The target: that which is given, or that a core costs more than it saves."""
+    if core_price is not None and not 0.0 < core_price < math.inf:
+        raise ParameterError(
+            f"the core-price must be positive and finite, got {core_price:g}", "for example --core-price 0.05"
+        )
+    if target is not None:
+        return read_target(target, classes)
+    if core_price is None:
+        raise ParameterError("there is nothing to plan for", 'give --target "cost < 3", or --core-price 0.05')
+    return Target(SAVING, core_price, text=f"cores worth {core_price:g} per hour")
+
+
+def planned(
+    name: str,
+    target: Target,
+    meters: Iterator[Meter],
+    *,
+    most: int | None = None,
+    present: int | None = None,
+    core_price: float | None = None,
+    changes: Sequence[tuple[str, Callable[[str], Meter]]] = (),
+) -> Plan:
+    """A plan from what meters say, one for each policy; the first Ctrl-C leaves what is known so far."""
+    highest = MOST if most is None else most
+    if highest < 1:
+        raise ParameterError(f"the most cores must be at least 1, got {highest}", "for example --most 1024")
+    best, needs, status = None, [], "complete"
+    try:
+        for meter in meters:
+            search = _Search(meter, target, highest)
+            best = search if best is None else best
+            search.run()
+            needs.append((meter.policy_name, search.found.meets if search.found else None))
+            best = min(best, search, key=lambda one: one.needed)
+    except KeyboardInterrupt:
+        if best is None or best.found is None:
+            raise
+        status = "interrupted"
+    if best is None or best.found is None:
+        raise ParameterError("there is nothing to plan with", "name at least one policy")
+    made = best.plan(name, core_price, status)
+    rows = []
+    try:
+        for what, meter_of in changes if status == "complete" and made.reached else ():
+            other = _Search(meter_of(made.policy), target, highest)
+            cores = other.run().meets
+            rows.append(Change(what, cores, None if cores is None else cores - (made.cores or 0)))
+    except KeyboardInterrupt:
+        status = "interrupted"
+    made = replace(made, changes=tuple(rows), status=status, others=tuple(needs) if len(needs) > 1 else ())
+    return replace(made, words=plan_words.words(made, best.meter, target, present))
+
+
+class _Search:
+    """One question, asked of one meter."""
+
+    def __init__(self, meter: Meter, target: Target, most: int) -> None:
+        self.meter, self.target, self.most = meter, target, most
+        self.found: Found | None = None
+        self.certificate: tuple[int, float] | None = None
+
+    @property
+    def needed(self) -> float:
+        """Cores found to be enough, as far as the search has come."""
+        return math.inf if self.found is None or self.found.meets is None else self.found.meets
+
+    def run(self) -> Found:
+        """Look for the fewest cores."""
+        self.certificate = self.meter.ruled_out(self.most)
+        above = self.certificate[0] if self.certificate else 0
+        self.found = find(self.meter, self.target.limit, most=self.most, above=above, seen=self._seen)
+        return self.found
+
+    def _seen(self, found: Found) -> None:
+        self.found = found
+
+    def plan(self, name: str, core_price: float | None, status: str) -> Plan:
+        """What was found, without its words."""
+        meter, found = self.meter, self.found or Found(None, None, clear=False)
+        ruled_out = found.meets is None and self.certificate is not None and self.certificate[0] >= self.most
+        confidence = 1.0 if ruled_out or (found.clear and meter.stages == 1) else meter.confidence
+        return Plan(
+            name=name,
+            target=str(self.target),
+            policy=meter.policy_name,
+            cores=found.meets,
+            misses=found.misses,
+            reached=found.meets is not None,
+            confidence=confidence if found.clear and status == "complete" else None,
+            certificate=self.certificate,
+            curve=tuple(self._curve(found)),
+            most=self.most,
+            metric="one more saves" if self.target.metric == SAVING else self.target.name,
+            limit=self.target.limit,
+            core_price=core_price,
+            jobs=meter.ran,
+        )
+
+    def _curve(self, found: Found) -> list[Point]:
+        """The numbers of cores that were run, and around them what theory says."""
+        meter, centre = self.meter, found.meets or found.misses or self.meter.least
+        low, high = (
+            max(meter.least, math.floor(0.8 * centre)),
+            min(max(math.ceil(1.3 * centre), 4), self.most),
+        )
+        grid = set(np.linspace(low, high, CURVE).astype(int).tolist()) if low <= high else set()
+        run = {n: one for n, one in meter.known.items() if math.isfinite(one.value)}
+        points = []
+        for n in sorted(grid | set(run)):
+            known = Point(n, None, *meter.theory(n))
+            one = run.get(n)
+            points.append(
+                known
+                if one is None
+                else known._replace(cost=one.cost, value=one.value, low=one.low, high=one.high)
+            )
+        return points
