@@ -123,8 +123,9 @@ class Plan:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Headings, and a row for each number of cores, as text."""
-        headings = ("cores", self.metric, "interval", "cost", "bound", "mean field", "with 1/n")
-        return headings, [_row(point) for point in self.curve]
+        first = ("cores", self.metric, "±") if self.metric == "cost" else ("cores", self.metric, "±", "cost")
+        rows = [_row(point, beside=self.metric != "cost") for point in self.curve]
+        return (*first, "bound", "mean field", "with 1/n"), rows
 
     def changes_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The same for what changes are worth."""
@@ -139,11 +140,12 @@ class Plan:
         return f"{said}{page.table(*self.table())}{page.table(*self.changes_table()) if self.changes else ''}"
 
 
-def _row(point: Point) -> tuple[str, ...]:
-    ends = (point.low, point.high)
-    between = " … ".join(map(number, ends)) if all(e is not None and math.isfinite(e) for e in ends) else ""
-    numbers = (point.cost, point.bound, point.mean_field, point.refined)
-    return (str(point.cores), number(point.value), between, *map(number, numbers))
+def _row(point: Point, *, beside: bool) -> tuple[str, ...]:
+    """A point as text; `beside` says whether the cost stands beside the metric."""
+    half = None if point.low is None or point.high is None else 0.5 * (point.high - point.low)
+    spread = f"{half:.2g}" if half is not None and 0.0 < half < math.inf else ""
+    numbers = (*((point.cost,) if beside else ()), point.bound, point.mean_field, point.refined)
+    return (str(point.cores), number(point.value), spread, *map(number, numbers))
 
 
 def _whole(value: int | None, form: str = "d") -> str:
