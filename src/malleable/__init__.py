@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from malleable.api import malleabilise as malleabilise
     from malleable.api import mean_field as mean_field
     from malleable.api import read_trace as read_trace
+    from malleable.api import replay as replay
     from malleable.api import simulate as simulate
     from malleable.api import sweep as sweep
     from malleable.errors import MalleableError as MalleableError
@@ -50,6 +51,7 @@ _HOMES = {
     "mean_field": "api",
     "paper_workload": "model",
     "read_trace": "api",
+    "replay": "api",
     "simulate": "api",
     "sweep": "api",
 }

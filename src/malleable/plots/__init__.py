@@ -19,6 +19,7 @@ from malleable.errors import ExecutionError, OutputError, to_install
 from malleable.plots._layout import with_data
 from malleable.plots.fit_figures import fit_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
+from malleable.plots.trace_figures import trace_figure
 from malleable.results import files
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ __all__ = [
     "plotly_script",
     "prepare",
     "result_figure",
+    "trace_figure",
 ]
 
 NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
