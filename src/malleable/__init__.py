@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from malleable.api import mean_field as mean_field
     from malleable.api import plan as plan
     from malleable.api import read_trace as read_trace
+    from malleable.api import replay as replay
     from malleable.api import simulate as simulate
     from malleable.api import sweep as sweep
     from malleable.errors import MalleableError as MalleableError
@@ -54,6 +55,7 @@ _HOMES = {
     "paper_workload": "model",
     "plan": "api",
     "read_trace": "api",
+    "replay": "api",
     "simulate": "api",
     "sweep": "api",
 }

@@ -7,6 +7,7 @@ it is asked: `allocate` takes neither numba nor SciPy along.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from malleable.policies.base.legal_allocation import legal_allocation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Executor
-    from pathlib import Path
 
     from malleable.fitting import Fit, Measured, SizeFit
     from malleable.live.play import Played
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from malleable.paper.reproduce import Reproduction
     from malleable.paper.workers import Report
     from malleable.planning import Explanation, Plan
+    from malleable.replays import Replay
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
     from malleable.theory.meanfield import MeanField
     from malleable.theory.relaxed import Bound
     from malleable.traces import Study, Trace
+    from malleable.traces.describing import FittedWorkload, TraceSummary
 
 
 def read_workload(
@@ -77,11 +79,139 @@ def malleabilise(
     """
     from malleable import traces  # noqa: PLC0415 - ditto
 
-    if not isinstance(trace, traces.Trace):
-        study = trace if study is None else study
-        trace = read_trace(trace, changes.get("format"))
-    assumed = study if study is None or isinstance(study, traces.Study) else traces.read_study(study)
-    return traces.malleabilise(trace, assumed, **changes)
+    return traces.malleabilise(*_studied(trace, study, changes))
+
+
+def replay(
+    source: JobList | Trace | str | Path,
+    cores: float | None = None,
+    policies: str | Sequence[Policy | str] = "wham,easy,fcfs",
+    *,
+    study: Study | str | Path | None = None,
+    bound: bool = True,
+    baseline: str | None = None,
+    shares: str | Sequence[float] | None = None,
+    resample: int = 0,
+    interpreted: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    **changes: Any,
+) -> Replay:
+    """Every policy on the jobs of a log, the least that any schedule could cost, and who is to blame.
+
+    `source` is a log, a study of one, or jobs made by `malleabilise`; `changes` are keys of the study.
+    `cores` are by default those of the study or the log. `shares` (such as "0,50,100") replays the log as
+    more and more of it becomes malleable; `resample` gives intervals from so many logs made of its blocks.
+    """
+    from malleable import replays, traces  # noqa: PLC0415 - ditto
+    from malleable.model.job_list import JobList  # noqa: PLC0415 - ditto
+
+    options: dict[str, Any] = {"bound": bound, "progress": progress}
+    trace, assumed = None, None
+    if isinstance(source, JobList):
+        jobs = source
+    else:
+        trace, assumed = _studied(source, study, changes)
+        cores = cores or assumed.cores or trace.machine
+        if cores is not None:
+            jobs = traces.malleabilise(trace, assumed, cores=checked_cores(cores))
+    if cores is None:
+        raise ParameterError(
+            "the log does not say how many cores there were", "give their number: --cores 128"
+        )
+    found = replays.replay(
+        jobs, cores, policies,
+        baseline=baseline, resample=resample, interpreted=interpreted, **options,
+    )  # fmt: skip
+    if shares is None:
+        return found
+    if trace is None or assumed is None:
+        raise ParameterError("shares are of the jobs of a log", "give the log and not a list of its jobs")
+    parts = replays.read_shares(shares) if isinstance(shares, str) else list(shares)
+    if found.interrupted:
+        return found
+    return found.with_shares(replays.share_curve(trace, cores, policies, parts, assumed, **options))
+
+
+def report(found: Replay, path: str | Path) -> Path:
+    """Write a page about a replay: one HTML file that needs nothing else, for a screen, a phone or paper."""
+    from malleable.reports import write_replay  # noqa: PLC0415 - ditto
+
+    return write_replay(found, path)
+
+
+def broker_trace() -> Trace:
+    """The jobs that the running broker remembers, as a log: the width of each is the mean over its run."""
+    from malleable.live.broker.http_client import BrokerClient  # noqa: PLC0415 - ditto
+    from malleable.traces.describing import trace_of_history  # noqa: PLC0415 - ditto
+
+    with BrokerClient() as broker:
+        return trace_of_history(broker.history())
+
+
+def write_trace(trace: Trace, path: str | Path) -> Path:
+    """Write a log as a plain CSV table with named columns, which `read_trace` reads."""
+    from malleable.results import files  # noqa: PLC0415 - ditto
+    from malleable.traces.describing import plain_text  # noqa: PLC0415 - ditto
+
+    place = Path(path)
+    files.put(place, plain_text(trace).encode())
+    return place
+
+
+def check_report() -> None:
+    """Raise an error that says what to install if reports cannot be written."""
+    from malleable import plots  # noqa: PLC0415 - ditto
+
+    plots.check_installed()
+
+
+def describe(
+    source: Trace | str | Path,
+    cores: float | None = None,
+    format: str | None = None,  # noqa: A002 - ditto
+) -> TraceSummary:
+    """A log in numbers: jobs, span, load over time, widths, laws, cycles, users, and what was dropped."""
+    from malleable import traces  # noqa: PLC0415 - ditto
+    from malleable.traces import describing  # noqa: PLC0415 - ditto
+
+    trace = source if isinstance(source, traces.Trace) else read_trace(source, format)
+    return describing.describe(trace, None if cores is None else checked_cores(cores))
+
+
+def fit_workload(
+    source: JobList | Trace | str | Path,
+    cores: float | None = None,
+    policy: Policy | str = "wham",
+    *,
+    study: Study | str | Path | None = None,
+    jobs: int = 200_000,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    **changes: Any,
+) -> FittedWorkload:
+    """A stochastic workload fitted to a log, and how well it stands for it: simulated against replayed."""
+    from malleable.traces import describing  # noqa: PLC0415 - ditto
+
+    found = replay(source, cores, [policy], study=study, bound=False, progress=progress, **changes)
+    one = found[found.baseline]
+    return describing.fit_workload(
+        found.jobs, found.cores, one.policy, one.cost, seed=seed, count=jobs, progress=progress
+    )
+
+
+def _studied(
+    source: Trace | str | Path, study: Study | str | Path | None, changes: Mapping[str, Any]
+) -> tuple[Trace, Study]:
+    """A log and what is assumed of its jobs; a file may be a study that names the log."""
+    from malleable import traces  # noqa: PLC0415 - ditto
+
+    given = {key: value for key, value in changes.items() if value is not None}
+    if isinstance(source, traces.Trace):
+        trace, study = source, traces.Study(log=source.name) if study is None else study
+    else:
+        trace, study = read_trace(source, given.get("format")), source if study is None else study
+    assumed = study if isinstance(study, traces.Study) else traces.read_study(study)
+    return trace, assumed.with_changes(**given)
 
 
 def bound(
@@ -399,8 +529,8 @@ def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
     return fitting.fit_sizes(source, family, phases=phases)
 
 
-def draw(found: Fit | SizeFit | Explanation | Plan, path: str | Path) -> Path:
-    """A picture of a fit, an explanation or a plan, as SVG, PNG or PDF by the ending of `path`."""
+def draw(found: Fit | SizeFit | TraceSummary | Explanation | Plan, path: str | Path) -> Path:
+    """A picture of a fit, a log, an explanation or a plan, as SVG, PNG or PDF by the ending of `path`."""
     from malleable import plots  # noqa: PLC0415 - ditto
 
     return plots.draw_file(plots.figure_of(found), path)

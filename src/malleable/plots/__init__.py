@@ -22,7 +22,9 @@ from malleable.plots._layout import with_data
 from malleable.plots.fit_figures import fit_figure
 from malleable.plots.planning_figures import explanation_figure, plan_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
+from malleable.plots.trace_figures import trace_figure
 from malleable.results import files
+from malleable.traces.describing import TraceSummary
 
 if TYPE_CHECKING:
     from malleable.fitting import Fit, SizeFit
@@ -44,6 +46,7 @@ __all__ = [
     "plotly_script",
     "prepare",
     "result_figure",
+    "trace_figure",
     "write_page",
 ]
 
@@ -68,10 +71,12 @@ def check_installed() -> None:
         raise ExecutionError(problem, to_install("paper"))
 
 
-def figure_of(found: Fit | SizeFit | Explanation | Plan) -> Figure:
+def figure_of(found: Fit | SizeFit | TraceSummary | Explanation | Plan) -> Figure:
     """The figure of an answer, whichever it is."""
     if isinstance(found, Plan):
         return plan_figure(found)
+    if isinstance(found, TraceSummary):
+        return trace_figure(found)
     return explanation_figure(found) if isinstance(found, Explanation) else fit_figure(found)
 
 

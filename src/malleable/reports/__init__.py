@@ -1,0 +1,1 @@
+"""Pages about what was found: self-contained, for a browser, a phone or paper."""
