@@ -7,6 +7,7 @@ it is asked: `allocate` takes neither numba nor SciPy along.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +291,7 @@ def explain(
 
 
 def plan(
-    workload: Workload | str | Path,
+    source: Workload | JobList | Trace | str | Path,
     target: str | None = None,
     policy: str | Policy | Sequence[str | Policy] = "wham",
     *,
@@ -299,35 +300,74 @@ def plan(
     most: int | None = None,
     core_price: float | None = None,
     job_price: float | None = None,
+    burst_price: float | None = None,
     growth: float | str | None = None,
     add: Workload | str | Path | None = None,
     halve: str | None = None,
-    malleable: float | str | None = None,
+    night: str | None = None,
+    make_malleable: float | str | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     jobs: int | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **study: Any,
 ) -> Plan:
     """The fewest cores that meet a target such as "cost < 3" or "p95(train) < 2h", and how sure that is.
 
-    Of several policies (a list, or text with commas) the one that needs the fewest cores is taken. `cores`
-    says how many there are now; `load` scales the arrival rates to them. With `core_price`, money per hour of
-    a core, and no target: the fewest cores on which one more costs more than it saves, holding costs being
-    money per hour, or `job_price` for every job. What a change is worth in cores is found too: `growth` of
-    the arrivals ("20%"), the classes of another workload (`add`), half the sequential part of a class
-    (`halve`), or a share of the rigid and moldable jobs made `malleable`.
+    `source` is a workload, which is simulated, or a log (or a study of one, or given jobs), which is
+    replayed; `study` are keys of the study. Of several policies (a list, or text with commas) the one that
+    needs the fewest cores is taken. `cores` says how many there are now; `load` scales a workload's arrival
+    rates, or a log's arrivals, to them.
+
+    With `core_price`, money per hour of a core, and no target: the fewest cores on which one more costs more
+    than it saves (of a log: that cost least), holding costs being money per hour, or `job_price` for every
+    job. `burst_price` asks for how many hours of a log a rented core would be worth its price.
+
+    What a change is worth in cores is found too: `growth` of the arrivals ("20%"), the classes of another
+    workload (`add`), half the sequential part of a class (`halve`), a class of a log that comes by `night`,
+    or a share of the rigid and moldable jobs that is made malleable.
 
     The plan looks up to `most` cores, and simulates `jobs` jobs per replication in its shortest runs.
     """
     from malleable import planning  # noqa: PLC0415 - ditto
+    from malleable.model.job_list import JobList  # noqa: PLC0415 - ditto
 
-    return planning.plan(
-        read_workload(workload, cores, load), target, policy,
-        cores=cores, most=most, core_price=core_price, job_price=job_price, growth=growth,
-        add=None if add is None else read_workload(add), halve=halve, malleable=malleable,
-        confidence=confidence, seed=seed, jobs=jobs, workers=workers, progress=progress,
+    common: dict[str, Any] = {
+        "most": most, "core_price": core_price, "job_price": job_price, "progress": progress,
+    }  # fmt: skip
+    wanted = planning.Changes(
+        growth, halve, None if add is None else read_workload(add), night, make_malleable
+    )
+    given = {key: value for key, value in study.items() if value is not None}
+    if not isinstance(source, JobList) and not planning.is_log(source):
+        planning.refuse_for_workloads({**given, "burst_price": burst_price})
+        return planning.plan(
+            read_workload(source, cores, load), target, policy, cores=cores,
+            changes=wanted, confidence=confidence, seed=seed, jobs=jobs, workers=workers, **common,
+        )  # fmt: skip
+    trace, assumed = None, None
+    if isinstance(source, JobList):
+        listed, machine = source, cores
+    else:
+        trace, assumed = _studied(source, None, {**given, "load": load, "seed": seed})
+        machine = cores or assumed.cores or trace.machine
+        listed = _malleabilised(trace, assumed, machine)
+    if machine is None:
+        raise ParameterError(
+            "the log does not say how many cores there were", "give their number: --cores 128"
+        )
+    return planning.plan_log(
+        listed, checked_cores(machine), target, policy,
+        changes=wanted, remade=None if trace is None else partial(_malleabilised, trace, assumed, machine),
+        burst_price=burst_price, **common,
     )  # fmt: skip
+
+
+def _malleabilised(trace: Trace, study: Study | None, cores: float | None, **changes: Any) -> JobList:
+    from malleable import traces  # noqa: PLC0415 - ditto
+
+    return traces.malleabilise(trace, study, **{**({} if cores is None else {"cores": cores}), **changes})
 
 
 def _present(workload: Workload, jobs: Jobs | Iterable[Mapping[str, Any]]) -> Jobs:

@@ -6,6 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from malleable.cli._logs import (
+    ChooseOption,
+    ClassesOption,
+    DurationOption,
+    EstimatesOption,
+    FormatOption,
+    MalleableOption,
+    MoldableOption,
+    PauseOption,
+    SpeedupOption,
+    changes,
+    say_assumptions,
+)
 from malleable.cli._running import (
     ConfidenceOption,
     SeedOption,
@@ -32,8 +45,12 @@ if TYPE_CHECKING:
 
 
 def command(
-    workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A built-in workload (paper), a TOML file, or -.")
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD|LOG",
+            help="A built-in workload (paper), a TOML file, or a log or a study of one.",
+        ),
     ],
     target: Annotated[
         str | None,
@@ -57,6 +74,10 @@ def command(
         str | None,
         typer.Option("--job-price", metavar="P", help="Money per job-hour, in place of the holding costs."),
     ] = None,
+    burst_price: Annotated[
+        str | None,
+        typer.Option("--burst-price", metavar="P", help="Money per hour of a rented core; of a log only."),
+    ] = None,
     growth: Annotated[
         str | None, typer.Option("--growth", metavar="S", help="Also with so many more arrivals: 20%.")
     ] = None,
@@ -67,10 +88,23 @@ def command(
         str | None,
         typer.Option("--halve", metavar="CLASS", help="Also with half the sequential part of this class."),
     ] = None,
-    malleable: Annotated[
+    night: Annotated[
         str | None,
-        typer.Option("--malleable", metavar="S", help="Also with this share of rigid jobs made malleable."),
+        typer.Option("--night", metavar="CLASS", help="Also with this class of a log at night only."),
     ] = None,
+    make_malleable: Annotated[
+        str | None,
+        typer.Option("--make-malleable", metavar="S", help="Also with this share of jobs malleable: 20%."),
+    ] = None,
+    format: FormatOption = None,  # noqa: A002 - the option's name
+    classes: ClassesOption = None,
+    speedup: SpeedupOption = None,
+    malleable: MalleableOption = None,
+    moldable: MoldableOption = None,
+    choose: ChooseOption = None,
+    duration: DurationOption = None,
+    estimates: EstimatesOption = None,
+    pause: PauseOption = None,
     confidence: ConfidenceOption = "0.95",
     seed: SeedOption = "0",
     jobs: Annotated[
@@ -94,16 +128,21 @@ def command(
         "most": None if most is None else whole(most, "most", "1024"),
         "core_price": read(core_price, "core-price"),
         "job_price": read(job_price, "job-price"),
+        "burst_price": read(burst_price, "burst-price"),
         "confidence": number(confidence, "confidence"),
         "seed": whole(seed, "seed", "0"),
         "jobs": None if jobs is None else whole(jobs, "jobs", "40000"),
         "workers": read_workers(workers),
     }
-    described = api.read_workload(workload)
+    study = changes(
+        format=format, classes=classes, speedup=speedup, malleable=malleable, moldable=moldable,
+        choose=choose, seed=None, load=None, duration=duration, estimates=estimates, pause=pause,
+    )  # fmt: skip
     with progress_bar("jobs") as progress:
         found = api.plan(
-            described, target, policy, growth=growth, add=add, halve=halve, malleable=malleable,
-            progress=progress, **options,
+            source, target, policy, growth=growth, add=add, halve=halve, night=night,
+            make_malleable=make_malleable, progress=progress, **options,
+            **{key: value for key, value in study.items() if value is not None},
         )  # fmt: skip
     if as_json:
         print_json(found.to_dict())
@@ -123,3 +162,5 @@ def _print(found: Plan) -> None:
             for row in rows:
                 made.add_row(*row)
             out.print(made)
+    if found.assumptions:
+        say_assumptions(found.assumptions)

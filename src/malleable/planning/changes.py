@@ -1,17 +1,111 @@
-"""Workloads that are a little different: more arrivals, one class more, less that is sequential."""
+"""Workloads and logs that are a little different: more arrivals, one class more, less that is sequential."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from malleable.arrivals.poisson import Poisson
-from malleable.errors import UnsupportedError, WorkloadError
+from malleable.errors import ParameterError, TraceError, UnsupportedError, WorkloadError, did_you_mean
 from malleable.model import Workload
 from malleable.model.widths import WHOLE, Widths
+from malleable.planning.targets import read_share
+from malleable.replays.groups import grouped_by_class
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from malleable.contracts import FloatArray, IntArray
     from malleable.model import JobClass
+    from malleable.model.job_list import JobList
+
+HOUR, DAY = 3600.0, 86400.0
+MORNING, EVENING = 7.0 * HOUR, 22.0 * HOUR
+"""Between these it is day."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is asked to be different, each change alone."""
+
+    growth: float | str | None = None
+    halve: str | None = None
+    add: Workload | None = None
+    night: str | None = None
+    make_malleable: float | str | None = None
+
+    def of_workload(self, workload: Workload) -> list[tuple[str, Workload]]:
+        """The changed workloads, and what they are called."""
+        if self.night is not None:
+            raise UnsupportedError(
+                "a workload has no night: its arrivals are the same at all times", "give a log"
+            )
+        found = []
+        if self.growth is not None:
+            share = read_share(self.growth, "growth")
+            found.append((_more_arrivals(share), grown(workload, share)))
+        if self.add is not None:
+            found.append((f"also {', '.join(self.add.class_names)}", with_classes(workload, self.add)))
+        if self.halve is not None:
+            found.append((_half(self.halve), halved(workload, self.halve)))
+        if self.make_malleable is not None:
+            share = _part(self.make_malleable)
+            found.append((_malleable(share), made_malleable(workload, share)))
+        return found
+
+    def of_log(self, jobs: JobList, remade: Callable[..., JobList] | None) -> list[tuple[str, JobList]]:
+        """The changed jobs, and what they are called; `remade` makes the jobs of the log anew."""
+        if self.add is not None:
+            raise UnsupportedError("a log has the classes that it has", "use --growth, or plan a workload")
+        found = []
+        if self.growth is not None:
+            share = read_share(self.growth, "growth")
+            found.append((_more_arrivals(share), grown_log(jobs, share)))
+        if self.halve is not None:
+            _known_class(jobs, self.halve)
+            found.append((_half(self.halve), halved_log(jobs, self.halve)))
+        if self.night is not None:
+            found.append((f"{self.night} by night", by_night(jobs, _known_class(jobs, self.night))))
+        if self.make_malleable is not None:
+            if remade is None:
+                raise UnsupportedError("given jobs are as they are", "give the log that they were made from")
+            share = _part(self.make_malleable)
+            found.append((_malleable(share), remade(malleable=share)))
+        return found
+
+
+NONE = Changes()
+
+
+def _more_arrivals(share: float) -> str:
+    return f"{100.0 * abs(share):.4g} % {'more' if share > 0.0 else 'fewer'} arrivals"
+
+
+def _half(name: str) -> str:
+    return f"half the sequential part of {name}"
+
+
+def _malleable(share: float) -> str:
+    return f"{100.0 * share:.4g} % of the jobs malleable"
+
+
+def _part(text: float | str) -> float:
+    """A share of the jobs."""
+    share = read_share(text, "make-malleable")
+    if not 0.0 < share <= 1.0:
+        raise ParameterError(f"make-malleable must be a share of the jobs, got {text}", "write 20% or 0.2")
+    return share
+
+
+def _known_class(jobs: JobList, name: str) -> IntArray:
+    """The jobs of a class of the log."""
+    groups = grouped_by_class(jobs)
+    if name not in groups.names:
+        raise ParameterError(f"no class is called {name!r:.60}", did_you_mean(name, groups.names))
+    return np.flatnonzero(groups.codes == groups.names.index(name))
+
 
 SEQUENTIAL = ("sequential", "contention")
 """What families of speedups call the part that no core makes faster."""
@@ -69,6 +163,48 @@ def made_malleable(workload: Workload, share: float) -> Workload:
     if len(classes) == len(workload.classes) and all(one.shape == "malleable" for one in workload.classes):
         raise UnsupportedError(f"all jobs of {workload.name} are malleable already", "leave it out")
     return Workload(workload.name, tuple(classes))
+
+
+def grown_log(jobs: JobList, share: float) -> JobList:
+    """The same jobs, which come in a time that is shorter by so much that there are more per hour."""
+    first = float(jobs.times[0])
+    return at_other_times(jobs, first + (jobs.times - first) / (1.0 + share))
+
+
+def halved_log(jobs: JobList, name: str) -> JobList:
+    """The jobs of a class of the log with half their sequential part."""
+    workload = jobs.workload
+    for own, group in zip(workload.class_names, jobs.groups or workload.class_names, strict=True):
+        workload = halved(workload, own) if group == name else workload
+    return replace(jobs, workload=workload)
+
+
+def by_night(jobs: JobList, rows: IntArray) -> JobList:
+    """Some of the jobs come at night: those of the day wait for ten in the evening."""
+    if jobs.epoch is None:
+        raise TraceError("the log does not say at what time of the day it begins", "plan without the night")
+    clock = (jobs.times[rows] + jobs.epoch) % DAY
+    by_day = (clock >= MORNING) & (clock < EVENING)
+    times = jobs.times.copy()
+    times[rows] += np.where(by_day, EVENING - clock, 0.0)
+    return at_other_times(jobs, times)
+
+
+def some_jobs(jobs: JobList, rows: Any, **columns: Any) -> JobList:
+    """Some of the jobs, in the order of the rows; `columns` have other values for these."""
+    for name in ("times", "classes", "sizes", "weights", "cores", "run_times", "estimates", "waits"):
+        column = getattr(jobs, name)
+        columns.setdefault(name, None if column is None else column[rows])
+    for name in ("ids", "users"):
+        words = getattr(jobs, name)
+        columns[name] = None if words is None else tuple(words[int(row)] for row in rows)
+    return replace(jobs, **columns)
+
+
+def at_other_times(jobs: JobList, times: FloatArray) -> JobList:
+    """The same jobs, which come at other times; what the log says of their waits is forgotten."""
+    order = np.argsort(times, kind="stable")
+    return some_jobs(jobs, order, times=np.asarray(times)[order], waits=None)
 
 
 def _replaced(workload: Workload, name: str, by: tuple[JobClass, ...]) -> Workload:

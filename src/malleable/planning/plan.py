@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable.catalog import split_policies
+from malleable.contracts import Policy
 from malleable.errors import ParameterError
 from malleable.numerics.json_numbers import finite
 from malleable.planning import page, plan_words
 from malleable.planning.reasons import number
-from malleable.planning.search import Found, find
-from malleable.planning.targets import SAVING, Target, read_target
+from malleable.planning.search import Found, cheapest, find
+from malleable.planning.targets import MONEY, SAVING, Target, read_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST = 1 << 20
 """Cores up to which a plan looks unless it is told another number."""
+MONEY_METRICS = {SAVING: "one more saves", MONEY: "money per hour"}
+"""What the metrics of plans by prices are called."""
 CURVE = 16
 """Numbers of cores at which the curve has what theory says, beside those that were run."""
 
@@ -57,6 +61,19 @@ class Change(NamedTuple):
     cores: int | None
     more: int | None
     """Cores more (or, negative, fewer) than without the change."""
+
+
+class Burst(NamedTuple):
+    """Cores that are rented by the hour: for how long one is worth its price, and what it saves."""
+
+    price: float
+    """Money per core-hour."""
+    hours: float
+    """How long the price path lies above it."""
+    span: float
+    """Hours of the log."""
+    saving: float
+    """What the first core that is rented in these hours saves at most, by the bound."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,9 @@ class Plan:
     jobs: int = 0
     """Jobs that were run to find it."""
     status: str = "complete"
+    burst: Burst | None = None
+    assumptions: tuple[str, ...] = ()
+    """What was taken for granted of the jobs of a log."""
 
     @property
     def title(self) -> str:
@@ -114,6 +134,8 @@ class Plan:
                 "changes": [change._asdict() for change in self.changes],
                 "policies": [{"policy": name, "cores": cores} for name, cores in self.others],
                 "core_price": self.core_price,
+                "burst": None if self.burst is None else self.burst._asdict(),
+                "assumptions": list(self.assumptions),
                 "words": list(self.words),
                 "jobs": self.jobs,
                 "status": self.status,
@@ -123,9 +145,11 @@ class Plan:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Headings, and a row for each number of cores, as text."""
-        first = ("cores", self.metric, "±") if self.metric == "cost" else ("cores", self.metric, "±", "cost")
-        rows = [_row(point, beside=self.metric != "cost") for point in self.curve]
-        return (*first, "bound", "mean field", "with 1/n"), rows
+        names = ("cores", self.metric, "±", "cost", "bound", "mean field", "with 1/n")
+        rows = [_row(point) for point in self.curve]
+        shown = [k for k in range(len(names)) if any(row[k] not in {"", "–"} for row in rows)]
+        shown = [k for k in shown if not (names[k] == "cost" and k > 1 and self.metric == "cost")]
+        return tuple(names[k] for k in shown), [tuple(row[k] for k in shown) for row in rows]
 
     def changes_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The same for what changes are worth."""
@@ -140,11 +164,11 @@ class Plan:
         return f"{said}{page.table(*self.table())}{page.table(*self.changes_table()) if self.changes else ''}"
 
 
-def _row(point: Point, *, beside: bool) -> tuple[str, ...]:
-    """A point as text; `beside` says whether the cost stands beside the metric."""
+def _row(point: Point) -> tuple[str, ...]:
+    """A point as text."""
     half = None if point.low is None or point.high is None else 0.5 * (point.high - point.low)
     spread = f"{half:.2g}" if half is not None and 0.0 < half < math.inf else ""
-    numbers = (*((point.cost,) if beside else ()), point.bound, point.mean_field, point.refined)
+    numbers = (point.cost, point.bound, point.mean_field, point.refined)
     return (str(point.cores), number(point.value), spread, *map(number, numbers))
 
 
@@ -152,17 +176,33 @@ def _whole(value: int | None, form: str = "d") -> str:
     return "–" if value is None else format(value, form)
 
 
-def question(target: Target | str | None, classes: Sequence[str], core_price: float | None) -> Target:
-    """The target: that which is given, or that a core costs more than it saves."""
-    if core_price is not None and not 0.0 < core_price < math.inf:
+def check_price(name: str, price: float | None) -> None:
+    """Refuse a price that is none."""
+    if price is not None and not 0.0 < price < math.inf:
         raise ParameterError(
-            f"the core-price must be positive and finite, got {core_price:g}", "for example --core-price 0.05"
+            f"the {name} must be positive and finite, got {price:g}", f"for example --{name} 0.05"
         )
+
+
+def read_policies(policy: str | Policy | Sequence[str | Policy]) -> list[str | Policy]:
+    """One policy or several, checked: a name that is wrong is told before anything runs."""
+    listed = split_policies(policy) if isinstance(policy, str) else policy
+    found = [listed] if isinstance(listed, Policy) else list(listed)
+    for one in found:
+        Policy.of(one)
+    return found
+
+
+def question(
+    target: Target | str | None, classes: Sequence[str], core_price: float | None, prices: str = SAVING
+) -> Target:
+    """The target: that which is given, or what is asked where cores have a price and there is none."""
+    check_price("core-price", core_price)
     if target is not None:
         return read_target(target, classes)
     if core_price is None:
         raise ParameterError("there is nothing to plan for", 'give --target "cost < 3", or --core-price 0.05')
-    return Target(SAVING, core_price, text=f"cores worth {core_price:g} per hour")
+    return Target(prices, core_price, text=f"cores worth {core_price:g} per hour")
 
 
 def planned(
@@ -174,6 +214,7 @@ def planned(
     present: int | None = None,
     core_price: float | None = None,
     changes: Sequence[tuple[str, Callable[[str], Meter]]] = (),
+    rented: Callable[[int], Burst] | None = None,
 ) -> Plan:
     """A plan from what meters say, one for each policy; the first Ctrl-C leaves what is known so far."""
     highest = MOST if most is None else most
@@ -202,7 +243,9 @@ def planned(
             rows.append(Change(what, cores, None if cores is None else cores - (made.cores or 0)))
     except KeyboardInterrupt:
         status = "interrupted"
-    made = replace(made, changes=tuple(rows), status=status, others=tuple(needs) if len(needs) > 1 else ())
+    burst = rented(made.cores) if rented is not None and made.cores is not None else None
+    others = tuple(needs) if len(needs) > 1 else ()
+    made = replace(made, changes=tuple(rows), status=status, others=others, burst=burst)
     return replace(made, words=plan_words.words(made, best.meter, target, present))
 
 
@@ -221,6 +264,9 @@ class _Search:
 
     def run(self) -> Found:
         """Look for the fewest cores."""
+        if self.target.metric == MONEY:
+            self.found = cheapest(self.meter, most=self.most, seen=self._seen)
+            return self.found
         self.certificate = self.meter.ruled_out(self.most)
         above = self.certificate[0] if self.certificate else 0
         self.found = find(self.meter, self.target.limit, most=self.most, above=above, seen=self._seen)
@@ -245,8 +291,8 @@ class _Search:
             certificate=self.certificate,
             curve=tuple(self._curve(found)),
             most=self.most,
-            metric="one more saves" if self.target.metric == SAVING else self.target.name,
-            limit=self.target.limit,
+            metric=MONEY_METRICS.get(self.target.metric, self.target.name),
+            limit=None if self.target.metric == MONEY else self.target.limit,
             core_price=core_price,
             jobs=meter.ran,
         )
@@ -254,19 +300,14 @@ class _Search:
     def _curve(self, found: Found) -> list[Point]:
         """The numbers of cores that were run, and around them what theory says."""
         meter, centre = self.meter, found.meets or found.misses or self.meter.least
-        low, high = (
-            max(meter.least, math.floor(0.8 * centre)),
-            min(max(math.ceil(1.3 * centre), 4), self.most),
-        )
+        low = max(meter.least, math.floor(0.8 * centre))
+        high = min(max(math.ceil(1.3 * centre), 4), self.most)
         grid = set(np.linspace(low, high, CURVE).astype(int).tolist()) if low <= high else set()
         run = {n: one for n, one in meter.known.items() if math.isfinite(one.value)}
         points = []
         for n in sorted(grid | set(run)):
-            known = Point(n, None, *meter.theory(n))
-            one = run.get(n)
-            points.append(
-                known
-                if one is None
-                else known._replace(cost=one.cost, value=one.value, low=one.low, high=one.high)
-            )
+            known, one = Point(n, None, *meter.theory(n)), run.get(n)
+            if one is not None:
+                known = known._replace(cost=one.cost, value=one.value, low=one.low, high=one.high)
+            points += [known] if any(value is not None for value in known[1:]) else []
         return points

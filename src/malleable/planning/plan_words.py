@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from malleable.planning.reasons import cores_of, number
-from malleable.planning.targets import SAVING
+from malleable.planning.targets import MONEY, SAVING
 
 if TYPE_CHECKING:
     from malleable.planning.plan import Plan
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def words(made: Plan, meter: Meter, target: Target, present: int | None) -> tuple[str, ...]:
     """The plan in sentences."""
-    money = target.metric == SAVING
-    said = [_worth(made, meter) if money else _answer(made, meter, target)]
+    answers = {SAVING: _worth, MONEY: _least_money}
+    said = [answers.get(target.metric, _answer)(made, meter, target)]
     if made.status == "interrupted":
         said.append("The search was interrupted: this is what is known so far.")
     if present is not None and made.cores is not None:
@@ -27,6 +27,8 @@ def words(made: Plan, meter: Meter, target: Target, present: int | None) -> tupl
         said.append(f"Cores needed by policy: {', '.join(needs)}.")
     if made.certificate is not None:
         said.append(_certificate(made, target))
+    if made.burst is not None:
+        said.append(_rented(made))
     return tuple(said)
 
 
@@ -41,7 +43,32 @@ def _answer(made: Plan, meter: Meter, target: Target) -> str:
     return f"{cores_of(made.cores)} {verb} {made.target} under {made.policy}{there}{_below(made, meter)}."
 
 
-def _worth(made: Plan, meter: Meter) -> str:
+def _least_money(made: Plan, meter: Meter, _: Target) -> str:
+    """The answer where cores and given jobs have a price."""
+    n = made.cores or 0
+    best = _read(meter, n)
+    if best is None:
+        return f"{made.policy} cannot run these jobs on up to {cores_of(made.most)}."
+    beside = (f"{r.value:.7g} on {m}" for m in (n - 1, n + 1) if (r := _read(meter, m)) is not None)
+    return (
+        f"{cores_of(n)} cost least under {made.policy}: {best.value:.7g} per hour for cores and jobs "
+        f"({', '.join(beside)})."
+    )
+
+
+def _rented(made: Plan) -> str:
+    burst = made.burst
+    if burst is None:
+        return ""
+    if burst.hours == 0.0:
+        return f"On {cores_of(made.cores or 0)} no hour is worth a rented core at {number(burst.price)}."
+    return (
+        f"For {number(burst.hours)} of {number(burst.span)} hours a core is worth more than "
+        f"{number(burst.price)}: one rented for these saves at most {number(burst.saving)} beyond its price."
+    )
+
+
+def _worth(made: Plan, meter: Meter, _: Target) -> str:
     """The answer where a core has a price."""
     price = f"{number(made.core_price)} per hour"
     if made.cores is None:

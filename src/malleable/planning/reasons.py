@@ -224,4 +224,4 @@ def _named(changes: Sequence[Change]) -> str:
 
 def cores_of(count: float) -> str:
     """A number of cores for people."""
-    return f"{count:.4g} core" if count == 1.0 else f"{count:.4g} cores"
+    return "1 core" if count == 1.0 else f"{count:.10g} cores" if count % 1.0 == 0.0 else f"{count:.4g} cores"

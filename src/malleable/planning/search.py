@@ -17,6 +17,13 @@ WIDTH = 0.02
 MOST_UNCLEAR = 6
 """How far apart the numbers that surely meet and surely miss may be before the search gives up."""
 
+STEP = 1.25
+"""Between two numbers of cores in the first look for the cheapest."""
+PARTS = 8
+"""Numbers of cores in each closer look."""
+FAR = 2.0
+"""The first look ends where a number of cores costs so much more than the cheapest one."""
+
 
 class Reading(NamedTuple):
     """The metric on so many cores, as far as it is known."""
@@ -167,3 +174,32 @@ def _side(meter: Meter, cores: int, limit: float) -> int:
     """On which side of the limit the metric is, by runs that grow until it is clear."""
     stages = range(1, meter.stages) if meter.stages > 1 else range(1)
     return next((side for stage in stages if (side := meter.read(cores, stage).side(limit))), 0)
+
+
+def cheapest(meter: Meter, *, most: int, seen: Callable[[Found], None] = lambda _: None) -> Found:
+    """The number of cores with the lowest reading: a look at all sizes, then closer around the best."""
+    n, tried = meter.least, []
+    while n <= most:
+        tried.append(n)
+        best = min(tried, key=lambda m: meter.read(m).value)
+        seen(Found(best, None, clear=False))
+        if n > best and meter.read(n).value > FAR * meter.read(best).value:
+            break
+        n = max(n + 1, round(STEP * n))
+    low, high = _beside(tried, best, meter.least, most)
+    while high - low > 2:
+        step = max(1, (high - low) // PARTS)
+        tried = sorted({*range(low, high + 1, step), best, high})
+        best = min(tried, key=lambda m: meter.read(m).value)
+        seen(Found(best, None, clear=False))
+        if step == 1:
+            break
+        low, high = _beside(tried, best, meter.least, most)
+    return Found(best, best - 1 if best > meter.least else None, clear=True)
+
+
+def _beside(tried: list[int], best: int, least: int, most: int) -> tuple[int, int]:
+    """The numbers that were tried on both sides of the best."""
+    place = tried.index(best)
+    below = tried[place - 1] if place else least
+    return below, tried[place + 1] if place + 1 < len(tried) else most

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SAVING = "saving"
 """What one more core saves per hour: the metric of a plan by prices."""
+MONEY = "money"
+"""What cores and jobs cost per hour: the same for given jobs."""
 UNITS = {
     "ms": 1e-3,
     "s": 1.0,

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from malleable.catalog import split_policies
 from malleable.catalog.spec import whole_number
-from malleable.contracts import Policy
 from malleable.errors import ParameterError
-from malleable.planning import changes
-from malleable.planning.plan import Plan, planned, question
+from malleable.planning.changes import NONE, Changes
+from malleable.planning.plan import Plan, check_price, planned, question, read_policies
 from malleable.planning.readings import Saving, Simulated
-from malleable.planning.targets import SAVING, read_share
+from malleable.planning.targets import SAVING
 from malleable.statistics import checked_confidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from malleable.contracts import Policy
     from malleable.model import Workload
     from malleable.planning.search import Meter
 
@@ -35,10 +34,7 @@ def plan(
     most: int | None = None,
     core_price: float | None = None,
     job_price: float | None = None,
-    growth: float | str | None = None,
-    add: Workload | None = None,
-    halve: str | None = None,
-    malleable: float | str | None = None,
+    changes: Changes = NONE,
     confidence: float = 0.95,
     seed: int = 0,
     jobs: int | None = None,
@@ -65,57 +61,25 @@ def plan(
         present=None if cores is None else math.floor(cores),
         core_price=core_price,
         changes=[
-            (what, lambda name, of=of: next(meters(of, [name])))
-            for what, of in _changes(workload, growth, add, halve, malleable)
+            (what, lambda name, of=of: next(meters(of, [name]))) for what, of in changes.of_workload(workload)
         ],
     )
 
 
-def read_policies(policy: str | Policy | Sequence[str | Policy]) -> list[str | Policy]:
-    """One policy or several, checked: a name that is wrong is told before anything runs."""
-    listed = split_policies(policy) if isinstance(policy, str) else policy
-    found = [listed] if isinstance(listed, Policy) else list(listed)
-    for one in found:
-        Policy.of(one)
-    return found
-
-
 def _priced(workload: Workload, core_price: float | None, job_price: float | None) -> Workload:
     """The workload whose jobs cost what they are said to cost."""
+    check_price("job-price", job_price)
     if job_price is None:
         return workload
-    if not 0.0 < job_price < math.inf:
-        raise ParameterError(
-            f"the job-price must be positive and finite, got {job_price:g}", "for example --job-price 1"
-        )
     if core_price is None:
         raise ParameterError("a job-price is weighed against a core-price", "give --core-price as well")
     return replace(workload, classes=tuple(replace(one, holding_cost=job_price) for one in workload.classes))
 
 
-def _changes(
-    workload: Workload,
-    growth: float | str | None,
-    add: Workload | None,
-    halve: str | None,
-    malleable: float | str | None,
-) -> list[tuple[str, Workload]]:
-    """What is asked to change, in words and as a workload."""
-    found = []
-    if growth is not None:
-        share = read_share(growth, "growth")
-        more = "more" if share > 0.0 else "fewer"
-        found.append((f"{100.0 * abs(share):.4g} % {more} arrivals", changes.grown(workload, share)))
-    if add is not None:
-        found.append((f"also {', '.join(add.class_names)}", changes.with_classes(workload, add)))
-    if halve is not None:
-        found.append((f"half the sequential part of {halve}", changes.halved(workload, halve)))
-    if malleable is not None:
-        share = read_share(malleable, "malleable")
-        if not 0.0 < share <= 1.0:
+def refuse_for_workloads(options: Mapping[str, Any]) -> None:
+    """Refuse what is asked of logs only."""
+    for name, value in options.items():
+        if value is not None:
             raise ParameterError(
-                f"malleable must be a share of the jobs, got {malleable}", "write 20% or 0.2"
+                f"{name.replace('_', '-')} is for logs, and this is a workload", "leave it out"
             )
-        what = f"{100.0 * share:.4g} % of the jobs that cannot be resized made malleable"
-        found.append((what, changes.made_malleable(workload, share)))
-    return found

@@ -108,7 +108,8 @@ class JobsBound:
                 f"this bound allows jobs up to {self.cores:g} cores, not {cores:g}",
                 f"compute it with widest={cores:g}",
             )
-        return max(self.by_prices + (self.cores - cores) * float(self.path.paid[-1]), self.alone)
+        # What all cores cost is taken back, for there may have been fewer than the widest job could use.
+        return max(self.by_prices + self.rent - cores * float(self.path.paid[-1]), self.alone)
 
     def to_dict(self) -> dict[str, float]:
         """The numbers of the bound."""
