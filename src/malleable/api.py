@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -115,10 +115,7 @@ def replay(
         cores = cores or assumed.cores or trace.machine
         if cores is not None:
             jobs = traces.malleabilise(trace, assumed, cores=checked_cores(cores))
-    if cores is None:
-        raise ParameterError(
-            "the log does not say how many cores there were", "give their number: --cores 128"
-        )
+    cores = _known_machine(cores)
     found = replays.replay(
         jobs, cores, policies,
         baseline=baseline, resample=resample, interpreted=interpreted, **options,
@@ -138,6 +135,15 @@ def report(found: Replay, path: str | Path) -> Path:
     from malleable.reports import write_replay  # noqa: PLC0415 - ditto
 
     return write_replay(found, path)
+
+
+def _known_machine(cores: float | None) -> float:
+    """How many cores there were, if that is known."""
+    if cores is None:
+        raise ParameterError(
+            "the log does not say how many cores there were", "give their number: --cores 128"
+        )
+    return checked_cores(cores)
 
 
 def broker_trace() -> Trace:
@@ -340,25 +346,22 @@ def plan(
         growth, halve, None if add is None else read_workload(add), night, make_malleable
     )
     given = {key: value for key, value in study.items() if value is not None}
-    if not isinstance(source, JobList) and not planning.is_log(source):
+    trace: Trace | None = None
+    assumed: Study | None = None
+    if isinstance(source, Workload) or not (isinstance(source, JobList) or planning.is_log(source)):
         planning.refuse_for_workloads({**given, "burst_price": burst_price})
         return planning.plan(
-            read_workload(source, cores, load), target, policy, cores=cores,
+            read_workload(cast("Workload | str", source), cores, load), target, policy, cores=cores,
             changes=wanted, confidence=confidence, seed=seed, jobs=jobs, workers=workers, **common,
         )  # fmt: skip
-    trace, assumed = None, None
     if isinstance(source, JobList):
         listed, machine = source, cores
     else:
         trace, assumed = _studied(source, None, {**given, "load": load, "seed": seed})
         machine = cores or assumed.cores or trace.machine
         listed = _malleabilised(trace, assumed, machine)
-    if machine is None:
-        raise ParameterError(
-            "the log does not say how many cores there were", "give their number: --cores 128"
-        )
     return planning.plan_log(
-        listed, checked_cores(machine), target, policy,
+        listed, _known_machine(machine), target, policy,
         changes=wanted, remade=None if trace is None else partial(_malleabilised, trace, assumed, machine),
         burst_price=burst_price, **common,
     )  # fmt: skip

@@ -49,7 +49,7 @@ def command(
         str,
         typer.Argument(
             metavar="WORKLOAD|LOG",
-            help="A built-in workload (paper), a TOML file, or a log or a study of one.",
+            help="A built-in workload (paper), a TOML file, or a log.",
         ),
     ],
     target: Annotated[

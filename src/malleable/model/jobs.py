@@ -160,19 +160,18 @@ class Jobs:
     def joined(self, later: Jobs) -> Jobs:
         """These jobs and others of the same workload behind them."""
         _check_unique(ids := (*self.ids, *later.ids))
-        types, speedups = (
-            None
-            if getattr(self, name) is None and getattr(later, name) is None
-            else tuple(one for jobs in (self, later) for one in getattr(jobs, name) or given(jobs))
-            for name, given in (("own_types", _types), ("own_speedups", _speedups))
-        )
+        own = self.own_types is not None or later.own_types is not None
+        fast = self.own_speedups is not None or later.own_speedups is not None
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in NUMERIC
+        }
         return replace(
             self,
-            **{name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in NUMERIC},
+            **columns,
             ids=ids,
-            own_speedups=speedups,
+            own_speedups=(*_speedups(self), *_speedups(later)) if fast else None,
             own_weights=self.own_weights or later.own_weights,
-            own_types=types,
+            own_types=(*_types(self), *_types(later)) if own else None,
         )
 
     def __len__(self) -> int:
@@ -221,12 +220,14 @@ def own_types(
     return tuple(types)
 
 
-def _types(jobs: Jobs) -> list[JobType]:
-    return [jobs.workload.job_types[i] for i in jobs.class_index.tolist()]
+def _types(jobs: Jobs) -> tuple[JobType, ...]:
+    """What each job is, whether it brought that along or not."""
+    types = jobs.workload.job_types
+    return jobs.own_types or tuple(types[i] for i in jobs.class_index.tolist())
 
 
-def _speedups(jobs: Jobs) -> list[Speedup]:
-    return [jobs.workload.speedups[i] for i in jobs.class_index.tolist()]
+def _speedups(jobs: Jobs) -> tuple[Speedup, ...]:
+    return jobs.own_speedups or tuple(jobs.workload.speedups[i] for i in jobs.class_index.tolist())
 
 
 def _class_index(workload: Workload, classes: Any) -> IntArray:

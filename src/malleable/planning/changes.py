@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.arrivals.poisson import Poisson
+from malleable.contracts import Speedup
 from malleable.errors import ParameterError, TraceError, UnsupportedError, WorkloadError, did_you_mean
 from malleable.model import Workload
 from malleable.model.widths import WHOLE, Widths
@@ -134,7 +135,7 @@ def halved(workload: Workload, name: str) -> Workload:
             f"class {name!r} has a {speedup.kind} speedup, which has no sequential part",
             "give it an amdahl or usl speedup; `malleable fit` finds one",
         )
-    faster = replace(speedup, **{part: 0.5 * float(getattr(speedup, part))})
+    faster = Speedup.of({**speedup.to_dict(), part: 0.5 * float(getattr(speedup, part))})
     return _replaced(workload, name, (replace(job_class, speedup=faster),))
 
 

@@ -152,7 +152,7 @@ class Explanation:
             for event in (self.next_core, self.lost_core)
         )
         number = reasons.number
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (
                 job.id,
                 job.job_class,

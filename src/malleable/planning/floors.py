@@ -41,7 +41,7 @@ class Floor:
     @cached_property
     def least(self) -> int:
         """The fewest cores that keep up with the work that arrives."""
-        n = max(1, math.floor(self._least_use.sum()))
+        n = max(1, math.floor(float(self._least_use.sum())))
         while not self._keeps_up(n):
             n += 1
         return n

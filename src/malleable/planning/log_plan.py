@@ -64,6 +64,8 @@ class Replayed:
     target: Target
     core_price: float | None = None
     progress: Callable[[int, int], None] | None = None
+    prices: bool = True
+    """Whether it computes price paths, which take longer than replays, to rule out numbers of cores."""
     stages: int = 1
     confidence: float = 1.0
     known: dict[int, Reading] = field(default_factory=dict)
@@ -133,7 +135,8 @@ class Replayed:
         if self.target.metric == MONEY:
             return None
         alone = _most(lambda n: self._alone(n) >= self.target.limit, 0, most)
-        cores = alone if alone == most or self.target.metric not in BY_PRICES else self._by_paths(alone, most)
+        needed = self.prices and alone < most and self.target.metric in BY_PRICES
+        cores = self._by_paths(alone, most) if needed else alone
         return (cores, self.bound(cores)) if cores else None
 
     def _by_paths(self, cores: int, most: int) -> int:
@@ -213,9 +216,12 @@ def plan_log(
     asked = question(target, groups, core_price, prices=MONEY)
     check_price("burst-price", burst_price)
 
-    def meters(of: JobList, some: Sequence[str | Policy]) -> Iterator[Replayed]:
+    def meters(of: JobList, some: Sequence[str | Policy], *, prices: bool = True) -> Iterator[Replayed]:
         priced = priced_jobs(of, job_price)
-        return (Replayed(priced, machine, one, asked, core_price, progress) for one in some)
+        return (Replayed(priced, machine, one, asked, core_price, progress, prices) for one in some)
+
+    def again(of: JobList, name: str) -> Replayed:
+        return next(meters(of, [name], prices=False))
 
     made = planned(
         jobs.workload.name,
@@ -224,9 +230,7 @@ def plan_log(
         most=None if most is None else whole_number("most", most, 1),
         present=math.floor(machine),
         core_price=core_price,
-        changes=[
-            (what, lambda name, of=of: next(meters(of, [name]))) for what, of in changes.of_log(jobs, remade)
-        ],
+        changes=[(what, partial(again, of)) for what, of in changes.of_log(jobs, remade)],
         rented=None if burst_price is None else partial(_burst, priced_jobs(jobs, job_price), burst_price),
     )
     return replace(made, assumptions=jobs.assumptions)

@@ -153,7 +153,7 @@ class Plan:
 
     def changes_table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The same for what changes are worth."""
-        rows = [(c.what, _whole(c.cores), _whole(c.more, "+d")) for c in self.changes]
+        rows: list[tuple[str, ...]] = [(c.what, _whole(c.cores), _whole(c.more, "+d")) for c in self.changes]
         return ("change", "cores", "difference"), rows
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ def check_price(name: str, price: float | None) -> None:
 def read_policies(policy: str | Policy | Sequence[str | Policy]) -> list[str | Policy]:
     """One policy or several, checked: a name that is wrong is told before anything runs."""
     listed = split_policies(policy) if isinstance(policy, str) else policy
-    found = [listed] if isinstance(listed, Policy) else list(listed)
+    found: list[str | Policy] = [listed] if isinstance(listed, Policy) else list(listed)
     for one in found:
         Policy.of(one)
     return found

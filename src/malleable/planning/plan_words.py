@@ -114,7 +114,8 @@ def _beside(made: Plan, present: int) -> str:
         return f"There are {present} now: {more} more are needed."
     if more == 0:
         return f"There are {present} now: just enough."
-    return f"There are {present} now, which meet it already: {-more} of them are not needed."
+    idle = "1 is" if more == -1 else f"{-more} are"
+    return f"There are {present} now, which meet it already: {idle} not needed."
 
 
 def _certificate(made: Plan, target: Target) -> str:

@@ -195,6 +195,8 @@ def metric_of(result: Result, target: Target) -> float:
 
 def _percentile(result: Result, target: Target, level: float) -> float:
     """Of the jobs of a class, or of all, after the warm-up."""
+    if result.workload is None:
+        raise ValueError("the result has no workload")
     cuts = find_warmup(result.records, result.workload).cuts
     histogram = kept_histogram(result.records, cuts, "response_histogram")
     chosen = [i for i, one in enumerate(result.classes) if target.job_class in {None, one.name}]

@@ -95,7 +95,7 @@ class Found(NamedTuple):
 
     meets: int | None
     """The fewest cores found to meet the target; None if none up to the most asked about does."""
-    misses: int
+    misses: int | None
     """The most cores below these found to miss it."""
     clear: bool
     """Whether both were told at the confidence asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from malleable.catalog.spec import whole_number
@@ -53,6 +54,9 @@ def plan(
         priced = _priced(of, core_price, job_price)
         return (kind(priced, one, asked, sure, first, length, workers, progress) for one in some)
 
+    def again(of: Workload, name: str) -> Meter:
+        return next(meters(of, [name]))
+
     return planned(
         workload.name,
         asked,
@@ -60,9 +64,7 @@ def plan(
         most=None if most is None else whole_number("most", most, 1),
         present=None if cores is None else math.floor(cores),
         core_price=core_price,
-        changes=[
-            (what, lambda name, of=of: next(meters(of, [name]))) for what, of in changes.of_workload(workload)
-        ],
+        changes=[(what, partial(again, of)) for what, of in changes.of_workload(workload)],
     )
 
 

@@ -110,10 +110,11 @@ def plan_figure(found: Plan, name: str = "plan") -> Figure:
 def _costs(found: Plan, x: tuple[float, ...]) -> tuple[Series, ...]:
     run = [point for point in found.curve if point.cost is not None]
     on_target = found.metric == "cost"
-    ends = (tuple(getattr(point, end) if on_target else np.nan for point in run) for end in ("low", "high"))
-    shown = Series(
-        "run", tuple(float(p.cores) for p in run), tuple(p.cost or np.nan for p in run), *ends, "points", 1
+    low, high = (
+        tuple((getattr(p, end) or np.nan) if on_target else np.nan for p in run) for end in ("low", "high")
     )
+    cores, costs = tuple(float(p.cores) for p in run), tuple(p.cost or np.nan for p in run)
+    shown = Series("run", cores, costs, low, high, "points", 1)
     lines = (("bound", "bound", "dashed", 6), ("refined", "mean field with 1/n", "line", 0))
     return (shown, *(_line(found, x, key, title, style, colour) for key, title, style, colour in lines))
 
