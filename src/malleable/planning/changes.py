@@ -40,9 +40,7 @@ class Changes:
     def of_workload(self, workload: Workload) -> list[tuple[str, Workload]]:
         """The changed workloads, and what they are called."""
         if self.night is not None:
-            raise UnsupportedError(
-                "a workload has no night: its arrivals are the same at all times", "give a log"
-            )
+            raise UnsupportedError("a workload's arrivals are the same day and night", "give a log")
         found = []
         if self.growth is not None:
             share = read_share(self.growth, "growth")

@@ -111,7 +111,7 @@ def _shown(reading: Reading) -> str:
 def _beside(made: Plan, present: int) -> str:
     more = (made.cores or 0) - present
     if more > 0:
-        return f"There are {present} now: {more} more are needed."
+        return f"There are {present} now: {more} more {'is' if more == 1 else 'are'} needed."
     if more == 0:
         return f"There are {present} now: just enough."
     idle = "1 is" if more == -1 else f"{-more} are"

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from malleable.results import Result
 
 
+WORTH_A_PROCESS = 100_000
+"""Jobs of a replication below which it is over before a process for it has started."""
+
+
 def simulate(
     workload: Workload,
     cores: float,
@@ -56,7 +60,10 @@ def simulate_apart(
     """
     task = with_engine([checked_task(workload, cores, policy, None, Settings(**settings))])[0]
     tasks = replicated(task)
-    outcomes = carry_out(tasks, None, progress, workers)
+    groups = (
+        [[one] for one in tasks] if workers == 1 or task.settings.most_jobs < WORTH_A_PROCESS else [tasks]
+    )
+    outcomes = [outcome for group in groups for outcome in carry_out(group, None, progress, workers)]
     if any(outcome is None or outcome.interrupted for outcome in outcomes):
         raise KeyboardInterrupt
     return [task_result(one, [outcome]) for one, outcome in zip(tasks, outcomes, strict=True)]
