@@ -32,6 +32,7 @@ __all__ = [
     "digest",
     "draw_file",
     "draw_files",
+    "draw_picture",
     "fit_figure",
     "interactive",
     "plotly_script",
@@ -66,6 +67,14 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
 
     return drawn(with_data(figure), SUFFIXES)
+
+
+def draw_picture(figure: Figure) -> bytes:
+    """The figure as SVG."""
+    check_installed()
+    from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
+
+    return drawn(with_data(figure), SUFFIXES[:1])["svg"]
 
 
 def _drawable(path: str | Path) -> Path:
