@@ -117,8 +117,8 @@ def replay(
             jobs = traces.malleabilise(trace, assumed, cores=checked_cores(cores))
     cores = _known_machine(cores)
     found = replays.replay(
-        jobs, cores, policies,
-        baseline=baseline, resample=resample, interpreted=interpreted, **options,
+        jobs, cores, policies, baseline=baseline, resample=resample, seed=changes.get("seed") or 0,
+        interpreted=interpreted, **options,
     )  # fmt: skip
     if shares is None:
         return found
@@ -192,17 +192,18 @@ def fit_workload(
     *,
     study: Study | str | Path | None = None,
     jobs: int = 200_000,
-    seed: int = 0,
+    seed: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     **changes: Any,
 ) -> FittedWorkload:
     """A stochastic workload fitted to a log, and how well it stands for it: simulated against replayed."""
     from malleable.traces import describing  # noqa: PLC0415 - ditto
 
+    changes["seed"] = seed
     found = replay(source, cores, [policy], study=study, bound=False, progress=progress, **changes)
     one = found[found.baseline]
     return describing.fit_workload(
-        found.jobs, found.cores, one.policy, one.cost, seed=seed, count=jobs, progress=progress
+        found.jobs, found.cores, one.policy, one.cost, seed=seed or 0, count=jobs, progress=progress
     )
 
 

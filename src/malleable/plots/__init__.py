@@ -37,6 +37,7 @@ __all__ = [
     "digest",
     "draw_file",
     "draw_files",
+    "draw_picture",
     "explanation_figure",
     "figure_of",
     "fit_figure",
@@ -94,6 +95,14 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
 
     return drawn(with_data(figure), SUFFIXES)
+
+
+def draw_picture(figure: Figure) -> bytes:
+    """The figure as SVG."""
+    check_installed()
+    from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
+
+    return drawn(with_data(figure), SUFFIXES[:1])["svg"]
 
 
 def _drawable(path: str | Path) -> Path:

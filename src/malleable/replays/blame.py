@@ -92,6 +92,11 @@ class Fault:
         return self.by_group(grouped_by_width(self.schedule.jobs))
 
     @property
+    def _other_widths(self) -> list[Share]:
+        """By width in the log, where that is not what classes are by."""
+        return [] if self.by_width == self.by_class else self.by_width
+
+    @property
     def by_hour(self) -> list[Share]:
         """By the hour of the week in which jobs came."""
         return [one for one in self.by_group(grouped_by_hour(self.schedule.jobs)) if one.jobs]
@@ -127,7 +132,7 @@ class Fault:
             f"Of what {one.policy} costs beyond the bound, {idle:.0%} is idle cores, {1 - idle:.0%} {late}."
         ]
         for what, shares in (
-            ("class", self.by_class), ("width in the log", self.by_width), ("user", self.by_user)
+            ("class", self.by_class), ("width in the log", self._other_widths), ("user", self.by_user)
         ):  # fmt: skip
             if len(shares) > 1 and self.jobs > 0.0:
                 first = shares[0]

@@ -33,6 +33,8 @@ class Calendar(NamedTuple):
     def words(self) -> str:
         """When cores are worth most and least."""
         flat = self.values.ravel()
+        if np.isfinite(flat).sum() == 1:
+            return f"One more core is worth {np.nanmax(flat):.3g} job-hours saved per core-hour."
         dated = self.jobs.epoch is not None
         best, worst = int(np.nanargmax(flat)), int(np.nanargmin(flat))
         return (

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+SAME = 1e-9
+"""Relative difference of costs that may be rounding."""
 BOUND_STEPS = 100
 """About how many steps the search for the bound takes: what its progress counts for."""
 
@@ -112,8 +114,9 @@ class Replay:
 
     @property
     def best(self) -> Schedule:
-        """The schedule that costs least."""
-        return min(self.schedules, key=lambda one: one.cost)
+        """The schedule that costs least; of several the first."""
+        least = min(one.cost for one in self.schedules)
+        return next(one for one in self.schedules if one.cost <= least * (1.0 + SAME))
 
     @property
     def certificate(self) -> str | None:

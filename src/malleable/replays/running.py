@@ -99,7 +99,7 @@ def own_schedule(jobs: JobList, cores: float, bound: JobsBound | None) -> Schedu
         notes.append(f"the log's jobs used up to {most:g} cores at once, so the bound does not hold for them")
     groups = grouped_by_class(jobs)
     start, length = float(jobs.times[0]), (float(ends.max()) - float(jobs.times[0])) / SLICES
-    edges = start + length * np.arange(SLICES + 1)
+    edges: FloatArray = start + length * np.arange(SLICES + 1, dtype=float)
     usage = [
         np.diff(area_up_to(edges, starts[own], ends[own], jobs.cores[own])) / length
         for own in (groups.codes == i for i in range(len(groups.names)))

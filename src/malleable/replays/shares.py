@@ -80,7 +80,9 @@ def share_curve(
     """Replay the log once for each share of malleable jobs; the others stay as the study says."""
     cores = checked_cores(cores)
     chosen = split_policies(policies) if isinstance(policies, str) else list(policies)
-    costs, bounds, names = [], [], [str(one) for one in chosen]
+    costs: list[tuple[float | None, ...]] = []
+    bounds: list[float | None] = []
+    names = [str(one) for one in chosen]
     total, done = len(shares) * (len(chosen) + bound), 0
 
     def tell() -> None:

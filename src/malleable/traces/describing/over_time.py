@@ -50,6 +50,7 @@ def area_up_to(times: FloatArray, starts: FloatArray, ends: FloatArray, widths: 
         place = np.searchsorted(came, times, side="right")
         total = np.append(0.0, np.cumsum(width))[place]
         moment = np.append(0.0, np.cumsum(width * came))[place]
-        return total * times - moment
+        area: FloatArray = total * times - moment
+        return area
 
     return since(starts) - since(ends)
