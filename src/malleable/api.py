@@ -130,11 +130,12 @@ def replay(
     return found.with_shares(replays.share_curve(trace, cores, policies, parts, assumed, **options))
 
 
-def report(found: Replay, path: str | Path) -> Path:
-    """Write a page about a replay: one HTML file that needs nothing else, for a screen, a phone or paper."""
+def report(found: Replay | Explanation | Plan, path: str | Path) -> Path:
+    """Write a page about an answer: one HTML file that needs nothing else, for a screen, a phone or paper."""
+    from malleable import plots, replays  # noqa: PLC0415 - ditto
     from malleable.reports import write_replay  # noqa: PLC0415 - ditto
 
-    return write_replay(found, path)
+    return write_replay(found, path) if isinstance(found, replays.Replay) else plots.write_page(found, path)
 
 
 def _known_machine(cores: float | None) -> float:
@@ -578,13 +579,6 @@ def draw(found: Fit | SizeFit | TraceSummary | Explanation | Plan, path: str | P
     from malleable import plots  # noqa: PLC0415 - ditto
 
     return plots.draw_file(plots.figure_of(found), path)
-
-
-def write_page(found: Explanation | Plan, path: str | Path) -> Path:
-    """An answer on one page of HTML, in one file, with its picture where matplotlib is installed."""
-    from malleable import plots  # noqa: PLC0415 - ditto
-
-    return plots.write_page(found, path)
 
 
 def ray_executor(address: str) -> Executor:

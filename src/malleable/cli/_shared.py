@@ -49,8 +49,8 @@ CapacityOption = Annotated[
 PlotOption = Annotated[
     str | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .svg, .png or .pdf.")
 ]
-HtmlOption = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Write it as a page of HTML, in one file.")
+ReportOption = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Write a page about it (.html).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
@@ -101,7 +101,7 @@ def deliver_files(found: Any, plot: str | None, page: str | None, *, quiet: bool
     from malleable import api
 
     written = [api.draw(found, plot)] if plot is not None else []
-    written += [api.write_page(found, page)] if page is not None else []
+    written += [api.report(found, page)] if page is not None else []
     for path in written:
         if not quiet:
             console().print(f"written: {path}", soft_wrap=True)

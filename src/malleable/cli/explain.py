@@ -8,11 +8,11 @@ import typer
 
 from malleable.cli._shared import (
     CoresOption,
-    HtmlOption,
     JsonOption,
     LoadOption,
     PlotOption,
     PolicyOption,
+    ReportOption,
     WorkloadArgument,
     console,
     deliver_files,
@@ -52,7 +52,7 @@ def command(
     load: LoadOption = None,
     integer: Annotated[bool, typer.Option("--integer", help="Whole cores only.")] = False,
     plot: PlotOption = None,
-    html: HtmlOption = None,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Why each job has its cores, what a core is worth to it, and who gets the next."""
@@ -72,7 +72,7 @@ def command(
         print_json(found.to_dict())
     else:
         _print(found, reasons=job is None)
-    deliver_files(found, plot, html, quiet=as_json)
+    deliver_files(found, plot, report, quiet=as_json)
 
 
 def _print(found: Explanation, *, reasons: bool) -> None:

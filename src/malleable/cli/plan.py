@@ -28,10 +28,10 @@ from malleable.cli._running import (
     read_workers,
 )
 from malleable.cli._shared import (
-    HtmlOption,
     JsonOption,
     LoadOption,
     PlotOption,
+    ReportOption,
     console,
     deliver_files,
     number,
@@ -113,7 +113,7 @@ def command(
     ] = None,
     workers: WorkersOption = None,
     plot: PlotOption = None,
-    html: HtmlOption = None,
+    report: ReportOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """The fewest cores that meet a target, with a proof that fewer do not."""
@@ -148,7 +148,7 @@ def command(
         print_json(found.to_dict())
     else:
         _print(found)
-    deliver_files(found, plot, html, quiet=as_json)
+    deliver_files(found, plot, report, quiet=as_json)
     finish(interrupted=found.status == "interrupted")
 
 

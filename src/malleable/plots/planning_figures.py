@@ -116,7 +116,8 @@ def _costs(found: Plan, x: tuple[float, ...]) -> tuple[Series, ...]:
     cores, costs = tuple(float(p.cores) for p in run), tuple(p.cost or np.nan for p in run)
     shown = Series("run", cores, costs, low, high, "points", 1)
     lines = (("bound", "bound", "dashed", 6), ("refined", "mean field with 1/n", "line", 0))
-    return (shown, *(_line(found, x, key, title, style, colour) for key, title, style, colour in lines))
+    known = [row for row in lines if any(getattr(point, row[0]) is not None for point in found.curve)]
+    return (shown, *(_line(found, x, key, title, style, colour) for key, title, style, colour in known))
 
 
 def _line(found: Plan, x: tuple[float, ...], key: str, title: str, style: str, colour: int) -> Series:
