@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "bound", "allocate", "meanfield", "simulate", "compare", "play", "measure", "fit", "paper",
+    "bound", "plan", "allocate", "explain", "meanfield", "simulate", "compare", "play", "measure", "fit",
+    "trace", "workload", "replay", "paper",
     "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
 )  # fmt: skip
 """The commands, in the order of the help."""

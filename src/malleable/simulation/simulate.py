@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from malleable.results import Result
 
 
+WORTH_A_PROCESS = 100_000
+"""Jobs of a replication below which it is over before a process for it has started."""
+
+
 def simulate(
     workload: Workload,
     cores: float,
@@ -43,3 +47,27 @@ def simulate(
         raise KeyboardInterrupt
     result = task_result(task, outcomes)
     return result if task.settings.bound is None else with_jobs_bound([result], [task], progress)[0]
+
+
+def simulate_apart(
+    workload: Workload,
+    cores: float,
+    policy: Policy | str | Callable[..., Any] = "wham",
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> list[Result]:
+    """The replications of a run as results of their own: independent samples of whatever they say.
+
+    A run that is interrupted before its end raises `KeyboardInterrupt`.
+    """
+    task = with_engine([checked_task(workload, cores, policy, None, Settings(**settings))])[0]
+    tasks = replicated(task)
+    groups = (
+        [[one] for one in tasks] if workers == 1 or task.settings.most_jobs < WORTH_A_PROCESS else [tasks]
+    )
+    outcomes = [outcome for group in groups for outcome in carry_out(group, None, progress, workers)]
+    if any(outcome is None or outcome.interrupted for outcome in outcomes):
+        raise KeyboardInterrupt
+    return [task_result(one, [outcome]) for one, outcome in zip(tasks, outcomes, strict=True)]

@@ -30,6 +30,7 @@ import numpy as np
 from malleable import notebooks
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import Workload, checked_cores
+from malleable.model.memoization import memoized
 from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
 from malleable.theory.restricted_widths import RestrictedBuyers
 
@@ -247,6 +248,7 @@ def long_run_price(workload: Workload, cores: float) -> float:
     return relax(workload, _buyers(workload, cores), cores).price
 
 
+@memoized
 def bound(workload: Workload, cores: float, mean_cores: float | None = None) -> Bound:
     """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants.
 

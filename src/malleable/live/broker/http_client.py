@@ -78,6 +78,10 @@ class BrokerClient:
         """What the broker does right now."""
         return self._ask("GET", "/v1/status")
 
+    def history(self) -> dict[str, Any]:
+        """Who had how many cores over time, as far back as the broker remembers."""
+        return self._ask("GET", "/v1/history")
+
     def jobs(self, ended: int = 20) -> list[dict[str, Any]]:
         """The jobs that are there, and the last programs that have ended."""
         found: list[dict[str, Any]] = self._ask("GET", f"/v1/jobs?ended={ended}")["jobs"]

@@ -49,6 +49,12 @@ class JobTable:
         values: FloatArray = self.columns[column]
         return values
 
+    def copy(self) -> JobTable:
+        """The same rows, to be changed without changing these."""
+        made = JobTable()
+        made.columns, made.ids, made.row_of = self.columns.copy(), list(self.ids), dict(self.row_of)
+        return made
+
     def add(self, job: str, values: dict[int, float]) -> int:
         """A new job's row."""
         if len(self.ids) == self.columns.shape[1]:
