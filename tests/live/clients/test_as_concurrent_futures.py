@@ -360,8 +360,13 @@ def set_and_wait(one, two, box):
     return two.wait(30)
 
 
+def lengthened(box):
+    box.append(1)
+    return len(box)
+
+
 def test_objects_of_a_manager(executor):
-    """Units use events and lists of a `multiprocessing.Manager` of the caller."""
+    """Units use events and lists of a `multiprocessing.Manager` of the caller, also those that it let go."""
     with multiprocessing.get_context("spawn").Manager() as manager:
         one, two, box = manager.Event(), manager.Event(), manager.list()
         future = executor.submit(set_and_wait, one, two, box)
@@ -370,6 +375,8 @@ def test_objects_of_a_manager(executor):
         assert future.result(30) is True
         assert len(box) == 1
         assert box[0] != os.getpid()
+        futures = [executor.submit(lengthened, manager.list([0] * i)) for i in range(4)]
+        assert [future.result(30) for future in futures] == [1, 2, 3, 4]
 
 
 # Options.

@@ -26,7 +26,7 @@ from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy, label
 from malleable.errors import InfeasibleError, MalleableError, UnstableError, did_you_mean
 from malleable.live.core import events as E  # noqa: N812 - E.Registered reads like what it is
-from malleable.live.core.admission import few_enough_paused, fits_in_memory
+from malleable.live.core.admission import few_enough_paused, fits_in_memory, shown_memory
 from malleable.live.core.core_price import CorePrice
 from malleable.live.core.decision import Division, Machine
 from malleable.live.core.estimates import beliefs_change
@@ -202,7 +202,8 @@ class Scheduler:
         runs = event.started or event.cores > 0
         if event.memory > self._memory and not runs:  # what runs has its memory: no other is started then
             raise _RefusedError(
-                f"job {event.job!r} needs memory of {event.memory:g}, and there is {self._memory:g} in all"
+                f"job {event.job!r} needs {shown_memory(event.memory)} of memory, "
+                f"and there are {shown_memory(self._memory)} in all"
             )
         i = self._class_index(event.job_class)
         least = int(self.machine.least[i])
