@@ -85,11 +85,13 @@ def test_meanfield_json():
 
 @pytest.mark.parametrize("family", ["policies", "speedups", "distributions", "arrivals"])
 def test_list_json(family):
-    """`list` gives a list of things with a name, a summary and parameters."""
+    """`list` gives a list of things with a name, a summary and parameters; policies say what they need."""
     rows = as_json("list", family)
+    needs = {"needs"} if family == "policies" else set()
     assert rows
     for row in rows:
-        assert set(row) == {"name", "summary", "parameters"}
+        assert set(row) == {"name", "summary", "parameters"} | needs
+        assert row.get("needs") or not needs
         assert row["summary"]
         for parameter in row["parameters"]:
             assert {"name", "allowed"} <= set(parameter) <= {"name", "allowed", "or", "default"}

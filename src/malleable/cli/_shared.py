@@ -49,7 +49,7 @@ CapacityOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
-SENTENCES = ("what it is", "parameters", "statement")
+SENTENCES = ("what it is", "needs to know", "parameters", "statement")
 """Columns of tables that may be wrapped."""
 SENTENCE = 16
 """Characters per line that they have at least."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 class Clearing(JobRule):
     """Clear the jobs present at the `price` of a core: what it is worth to later jobs, found if not given."""
 
+    needs = "speedups, work left; rates and mean sizes where no price is given (a broker finds it)"
+
     blocking: ClassVar[bool] = False
     price: NonNegative | None = None
 

@@ -49,6 +49,8 @@ def equi_jobs_rule(jobs: FloatArray, cores: float, table: FloatArray, out: Float
 class Equi(Policy):
     """EQUI: the same number of cores for every job, time-shared when there are more jobs than cores."""
 
+    needs = "nothing"
+
     blocking: ClassVar[bool] = False
     sharing: ClassVar[bool] = True
 

@@ -56,6 +56,8 @@ def pools_table(widths: FloatArray, slots: FloatArray, *, shared: bool = False) 
 class FixedWidth(JobRule):
     """Fixed width: every class on a given number of cores, FCFS, in one shared pool or one per class."""
 
+    needs = "the widths that it is told"
+
     widths: Width | Annotated[tuple[Width, ...], MinLen(1)] = 2.0
     shared: bool = True
 

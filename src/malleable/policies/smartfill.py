@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class Smartfill(JobRule):
     """SmartFill: the optimum for the jobs present, re-applied at every event; any speedups and weights."""
 
+    needs = "speedups, work left"
+
     blocking: ClassVar[bool] = False
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 class Wham(MarketRule):
     """WHAM: one price for all; largest c/x first when jobs outnumber cores. Mean-field optimal."""
 
+    needs = "speedups; work left where jobs outnumber cores"
+
     blocking: ClassVar[bool] = False
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class WhamInteger(Wham):
     """WHAM that gives whole cores only."""
 
+    needs = "speedups; work left where jobs outnumber cores"
+
     whole_cores: ClassVar[bool] = True
 
     def allocate_part(

@@ -37,6 +37,8 @@ PARTS = 1e-3
 class WhamSteady(Wham):
     """WHAM that moves a job only when that pays for what the move costs."""
 
+    needs = "speedups, work left, costs of resizing; rates and mean sizes where moves cost"
+
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
         if _moves_are_free(workload):
             return super().decision(workload, cores, integer=integer)

@@ -34,11 +34,16 @@ if TYPE_CHECKING:
     from malleable.model.jobs import Jobs
     from malleable.policies.clearing import Clearing
 
+FEW = 12
+"""Jobs up to which a process that has not compiled this finds the values in some milliseconds."""
+
 
 def divide_by_value(
     policy: Clearing, jobs: Jobs, outcomes: FloatArray, cores: float, machine: float
 ) -> Allocation:
     """Whole cores for each job; each line of `outcomes` is what may be left of all of them."""
+    if len(jobs) > FEW:
+        load_machine_code()
     prepared = _table(policy, jobs.workload, math.floor(machine))
     rows, order = job_rows(jobs, jobs.class_index), jobs.order
     values, found = np.zeros(len(jobs)), np.zeros(len(jobs))
