@@ -52,7 +52,10 @@ def workload(
 def decisions(policy: str, told: Workload, *, backwards: bool = False) -> list[Any]:
     """Cores of some crowds of jobs; with `backwards` their sizes are exchanged."""
     rng, found = np.random.default_rng(1), []
-    cores = 512.0 if policy.startswith("fw_cam") else 64.0  # on 64 it has no plan for some of these
+    cores = 64.0
+    if policy.startswith("fw_cam"):  # it has a plan for large loads only
+        cores = 1024.0
+        told = told.at(cores, 0.5)
     for count in (2, 5, 12, 90):
         index, left = rng.integers(0, 3, count), rng.exponential(2.0, count)
         jobs = Jobs.of(told, index, left[::-1].copy() if backwards else left)
