@@ -151,8 +151,9 @@ def kinds() -> str:
 def _kind(family: str, row: dict[str, Any]) -> str:
     module = catalog.kinds(family)[catalog.normalised(row["name"])].rpartition(".")[2]
     source = f"[source](../../src/malleable/{family}/{module}.py)"
+    needs = [f"Needs to know: {row['needs']}."] if "needs" in row else []
     return "\n\n".join(
-        [f"### {row['name']}", f"{row['summary']} ({source})", *_parameters(row["parameters"])]
+        [f"### {row['name']}", f"{row['summary']} ({source})", *needs, *_parameters(row["parameters"])]
     )
 
 

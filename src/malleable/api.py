@@ -603,7 +603,9 @@ def fit_sizes(source: Any, family: str = "auto", *, phases: int = 4) -> SizeFit:
     return fitting.fit_sizes(source, family, phases=phases)
 
 
-def draw(found: Fit | SizeFit | Result | Comparison | TraceSummary | Explanation | Plan, path: str | Path) -> Path:
+def draw(
+    found: Fit | SizeFit | Result | Comparison | TraceSummary | Explanation | Plan, path: str | Path
+) -> Path:
     """A picture of what was found, as SVG, PNG or PDF by the ending of `path`."""
     from malleable import plots  # noqa: PLC0415 - ditto
 

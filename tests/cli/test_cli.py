@@ -89,12 +89,13 @@ def test_meanfield_json():
 
 @pytest.mark.parametrize("family", ["policies", "speedups", "distributions", "arrivals"])
 def test_list_json(family):
-    """`list` gives a list of things with a name, a summary and parameters."""
+    """`list` gives a list of things with a name, a summary and parameters; policies say what they need."""
     rows = as_json("list", family)
     assert rows
     for row in rows:
-        more = {"monotone"} if family == "policies" else set()
+        more = {"monotone", "needs"} if family == "policies" else set()
         assert set(row) == {"name", "summary", "parameters"} | more
+        assert row.get("needs") or not more
         assert row["summary"]
         for parameter in row["parameters"]:
             assert {"name", "allowed"} <= set(parameter) <= {"name", "allowed", "or", "default"}

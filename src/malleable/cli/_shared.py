@@ -55,7 +55,7 @@ ReportOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
-SENTENCES = ("what it is", "parameters", "statement")
+SENTENCES = ("what it is", "needs to know", "parameters", "statement")
 """Columns of tables that may be wrapped."""
 SENTENCE = 16
 """Characters per line that they have at least."""

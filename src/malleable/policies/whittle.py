@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 class Whittle(JobRule):
     """Discounted Whittle index policy: WHAM before its limit α → 0; `discount` is α, in 1/time."""
 
+    needs = "speedups, work left"
+
     discount: Positive = 0.05
     arm: Literal["optimal", "constant"] = "optimal"
 
