@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Clearing(Smartfill):
     """Clear the jobs present at the `price` of a core: what it is worth to later jobs, found if not given."""
 
-    needs: ClassVar[str] = "speedups, work left; rates and mean sizes where no price is given (a broker finds it)"
+    needs = "speedups, work left; rates and mean sizes where no price is given (a broker finds it)"
 
     price: NonNegative | None = None
 
