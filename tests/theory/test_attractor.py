@@ -9,7 +9,7 @@ import pytest
 
 from malleable import api, catalog
 from malleable.contracts import Policy
-from malleable.engine.rule_interface import SHARE, ClassProgram
+from malleable.engine.rule_interface import COUNTS, SHARE
 from malleable.errors import UnsupportedError
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.theory.attractor import trajectory
@@ -109,7 +109,7 @@ def test_the_scheme_is_the_librarys_equation():
 def rule_of(policy, workload, cores):
     """Cores of a job of each class at real-valued counts, from the program that the simulator runs."""
     program = policy.program(workload, cores)
-    assert isinstance(program, ClassProgram)
+    assert program.sees == COUNTS
     table = program.table.copy()
 
     def widths(jobs):
@@ -143,7 +143,7 @@ def test_what_is_listed_of_every_policy():
         except UnsupportedError:
             assert said is None, name
             continue
-        if said and isinstance(policy.program(workload, 8), ClassProgram):
+        if said and policy.program(workload, 8).sees == COUNTS:
             assert asked(rule_of(policy, workload, 8), 3, 8.0, pairs=150).holds, name
     assert {name for name, said in listed.items() if said} >= {*MARKETS, "fcfs"}
     assert listed["wham-improved"] is False

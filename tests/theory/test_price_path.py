@@ -14,6 +14,7 @@ from malleable.engine.replaying import replay_jobs
 from malleable.errors import JobsError, ParameterError
 from malleable.model import Workload, paper_workload
 from malleable.model.job_list import JobList
+from malleable.policies.base.asking import simulated
 from malleable.simulation.given import ready
 from malleable.simulation.jobs_bound import drawn_jobs
 from malleable.theory import relaxed
@@ -284,7 +285,7 @@ def test_cores_that_come_and_go():
     jobs = drawn_jobs(paper_workload(8, 0.5), 150, 6)
     steps = [(0.0, 8.0), (3.0, 2.0), (4.0, 5.0), (6.0, 8.0)]
     bound = bound_for_jobs(jobs, steps)
-    made = Policy.of("wham").job_program(jobs.workload, 8.0)
+    made = simulated(Policy.of("wham"), jobs.workload, 8.0, plain=False)
     changes = machine_workloads.GivenChanges(8, steps[1:])
     runner = machine(jobs.workload, 8.0, made, interpreted=True, log=len(jobs), changes=changes)
     chunk = ready(Policy.of("wham"), jobs, 8.0).jobs

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from malleable.engine.rule_interface import POOLS, SHARE, ClassProgram
+from malleable.engine.rule_interface import COUNTS, POOLS, SHARE
 from malleable.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -53,15 +53,15 @@ def monotone(policy: Policy, workload: Workload, cores: float) -> Monotone | Non
     if market:
         return Monotone(holds=True, by_construction=True, asked=0, worst=0.0, example="")
     program = acting.program(workload, cores)
-    if not isinstance(program, ClassProgram) or program.discipline == POOLS:
+    if program is None or program.sees != COUNTS or program.discipline == POOLS:
         return None
-    table = program.table.copy()
+    rule, discipline, table = program.rule, program.discipline, program.table.copy()
 
     def widths(jobs: FloatArray) -> FloatArray:
-        if jobs.sum() >= cores and program.discipline != SHARE:
+        if jobs.sum() >= cores and discipline != SHARE:
             return np.full(len(jobs), cores / float(jobs.sum()))
         out = np.zeros(len(jobs))
-        program.rule(jobs.copy(), float(cores), table, out)
+        rule(jobs.copy(), float(cores), table, out)
         return out
 
     return asked(widths, len(workload.classes), float(cores))

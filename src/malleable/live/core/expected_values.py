@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.contracts import Allocation
+from malleable.contracts import Allocation, Need
 from malleable.engine.rule_interface import REMAINING, WEIGHT
 from malleable.model.memoization import memoized
 from malleable.policies.base import job_rows
@@ -67,4 +67,4 @@ def load_machine_code() -> None:
 
 @memoized
 def _table(policy: Clearing, workload: Workload, cores: float) -> FloatArray:
-    return policy.decision(workload, cores, integer=True).table
+    return policy.program(workload, cores, Need(whole=True)).table
