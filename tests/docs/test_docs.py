@@ -120,7 +120,7 @@ def test_page_runs(page, tmp_path, monkeypatch):
         elif block.language == "console":
             run_console(block, place)
         else:
-            assert block.language in {"python", "text", "csv", "svg", "make"}, f"{place}: name the language"
+            assert block.language in {"python", "text", "csv", "svg", "make", "diff", "bibtex"}, f"{place}: name the language"
 
 
 def run_python(block: Block, page: Path, module: types.ModuleType) -> str:
