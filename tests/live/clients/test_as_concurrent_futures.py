@@ -147,7 +147,7 @@ def test_wait_for_the_first(executor, tmp_path):
     """`wait` returns when one is done, with the others under way."""
     held, quick = executor.submit(units.held, tmp_path, 0), executor.submit(units.square, 6)
     try:
-        done, not_done = wait([held, quick], timeout=20, return_when=FIRST_COMPLETED)
+        done, not_done = wait([held, quick], timeout=60, return_when=FIRST_COMPLETED)
         assert (done, not_done) == ({quick}, {held})
         assert wait([held], timeout=0).not_done == {held}
     finally:
@@ -159,8 +159,8 @@ def test_wait_for_the_first_error(executor, tmp_path):
     """`wait` returns when one has failed, though others are under way; errors of before count, too."""
     held, failed = executor.submit(units.held, tmp_path, 0), executor.submit(units.reciprocal, 0)
     try:
-        assert failed in wait([held, failed], timeout=20, return_when=FIRST_EXCEPTION).done
-        assert wait([held, failed], timeout=20, return_when=FIRST_EXCEPTION).not_done == {held}
+        assert failed in wait([held, failed], timeout=60, return_when=FIRST_EXCEPTION).done
+        assert wait([held, failed], timeout=60, return_when=FIRST_EXCEPTION).not_done == {held}
     finally:
         (tmp_path / "go").touch()
 
@@ -170,7 +170,7 @@ def test_as_completed(executor, tmp_path):
     ready: Future[int] = Future()
     ready.set_result(42)
     future = executor.submit(units.square, 2)
-    assert set(as_completed([ready, future, future], timeout=20)) == {ready, future}
+    assert set(as_completed([ready, future, future], timeout=60)) == {ready, future}
     held = executor.submit(units.held, tmp_path, 0)
     try:
         with pytest.raises(TimeoutError):

@@ -139,9 +139,10 @@ def test_commands_follow_the_width(tmp_path, command, form, write):
         log.let_go(log.running())  # make looks for tokens when a command ends
         wait_until(lambda: len(log.running()) == 4, "four commands")
         server.set_width(2)
-        before = log.started()
+        before, four = log.started(), log.running()
         while server.width_in_use > 2:
-            log.let_go(log.running())
+            # Of a fifo a build may take the token again that it has just returned, and so start another one.
+            log.let_go(four if form == "pipe" else log.running())
             time.sleep(0.002)
         if form == "pipe":
             # Two commands end for good; what the others, let go with them, make room for may start.
