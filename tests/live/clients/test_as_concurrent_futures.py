@@ -119,7 +119,7 @@ def test_map_keeps_no_result_alive(executor):
     for outcome in executor.map(Plain, range(10)):
         found = weakref.ref(outcome)
         del outcome
-        wait_until(lambda found=found: found() is None, "the end of a result", 10)
+        wait_until(lambda found=found: found() is None, "the end of a result")
 
 
 def test_callables_and_arguments_are_not_kept(executor):
@@ -355,7 +355,7 @@ def test_errors_of_died_workers_are_those_of_python(executor):
 def set_and_wait(one, two, box):
     one.set()
     box.append(os.getpid())
-    return two.wait(30)
+    return two.wait(60)
 
 
 def lengthened(box):
@@ -368,13 +368,13 @@ def test_objects_of_a_manager(executor):
     with multiprocessing.get_context("spawn").Manager() as manager:
         one, two, box = manager.Event(), manager.Event(), manager.list()
         future = executor.submit(set_and_wait, one, two, box)
-        assert one.wait(30)
+        assert one.wait(60)
         two.set()
-        assert future.result(30) is True
+        assert future.result(60) is True
         assert len(box) == 1
         assert box[0] != os.getpid()
         futures = [executor.submit(lengthened, manager.list([0] * i)) for i in range(4)]
-        assert [future.result(30) for future in futures] == [1, 2, 3, 4]
+        assert [future.result(60) for future in futures] == [1, 2, 3, 4]
 
 
 # Options.

@@ -18,6 +18,7 @@ import pytest
 from malleable.errors import ParameterError
 from malleable.live.programs.jobserver import Jobserver, form_for
 from support.living import wait_until
+from support.shell import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="jobservers of other systems differ")
 COMMANDS = 30
@@ -113,7 +114,7 @@ def building(command, folder, server):
         yield process
     finally:
         (folder / "go").touch()
-        process.wait(30)
+        process.wait(PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_commands_follow_the_width(tmp_path, command, form, write):
             assert log.started() - before <= 2
         mark = log.file.read_text().count("\n")
         (tmp_path / "go").touch()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     assert log.most_since(0) == 4
     assert log.most_since(mark) <= 2
     assert log.started() == COMMANDS
@@ -167,7 +168,7 @@ def test_make_below_make(tmp_path):
     (tmp_path / "go").touch()
     log = Log(tmp_path)
     with Jobserver(3) as server, building(command, tmp_path, server) as process:
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE) == 0
     assert log.started() == COMMANDS
     assert 1 <= log.most_since(0) <= 3
 
