@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from malleable.errors import MalleableError
+from malleable.errors import ExecutionError, MalleableError
 from malleable.live.broker.http_client import BrokerClient
 from malleable.live.broker.operator_log import LOGGER, entry, log_event, logging_to
 from malleable.live.core.events import CoresChanged, Finished, Registered
@@ -95,6 +95,8 @@ def test_the_life_of_programs_is_logged(tmp_path):
             wait_until(lambda: client.job(two)["state"] == "running", "start of the second")
             client.cancel(two)
             wait_until(lambda: client.job(two)["state"] == "cancelled", "end of the second")
+            with pytest.raises(ExecutionError, match="has not ended"):
+                client.cancel(one)  # which is nothing to log
         broker.end()
     lines = path.read_text().splitlines()
     assert all(LINE.fullmatch(line) for line in lines), lines

@@ -128,8 +128,10 @@ class Service:
     def cancel(self, name: str) -> None:
         """Ask a job to end."""
         self.job(name)
-        LOGGER.info(entry("cancelling", job=name))
-        if self._stored(name) is not None:
+        stored = self._stored(name)
+        if stored is None or stored.state in PRESENT:
+            LOGGER.info(entry("cancelling", job=name))  # before it has ended, which is logged elsewhere
+        if stored is not None:
             self.programs.cancel(name)
         else:
             self.broker.cancel(name)
