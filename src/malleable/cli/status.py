@@ -63,6 +63,7 @@ def _facts(found: dict[str, Any], now: float) -> Iterator[tuple[str, str]]:
     yield "CPUs", ", ".join(map(str, found["cpus"]))
     yield "progress", _progress(found)
     yield "left", _left(found) if present else ""
+    yield "done so far", _over_share(found)
     yield "most cores", str(found.get("max_cores") or "")
     yield "memory", f"{found['memory'] / 2**20:,.0f} MiB" if found.get("memory") else ""
     yield "log", "removed" if found.get("removed") and found.get("started") else ""
@@ -99,6 +100,14 @@ def _progress(found: dict[str, Any]) -> str:
         return ""
     units = f" ({show(found['units_done'])} of {show(found['units'])})" if found.get("units") else ""
     return f"{100 * found['progress']:.0f} %{units}"
+
+
+def _over_share(found: dict[str, Any]) -> str:
+    """How its work compares with what an equal share of the machine would have done, and with the promise."""
+    over, promised = found.get("over_share"), found.get("promised_share")
+    if over is None or promised is None:
+        return ""
+    return f"{over:.2f} times the work of an equal share; {show(promised, 3)} and a few seconds are promised"
 
 
 def _left(found: dict[str, Any]) -> str:
