@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 import typer
 
 from malleable.cli import _signals
-from malleable.cli._shared import show
+from malleable.cli._shared import print_json, say_error, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,11 +113,24 @@ def job_table(status: dict[str, Any], jobs: list[dict[str, Any]]) -> Table:
     for job in jobs:
         progress, code = job.get("progress"), job.get("exit_code")
         made.add_row(
-            job["id"], job["class"], job["state"], _cores(job),
+            job["id"], job["class"], "on hold" if job.get("on_hold") else job["state"], _cores(job),
             "–" if progress is None else f"{100 * progress:.0f} %",
             show(job["weight"], 3), "" if code is None else str(code), shortened(job.get("command")),
         )  # fmt: skip
     return made
+
+
+def say_each(answers: list[dict[str, Any]], done: str, *, as_json: bool) -> None:
+    """What became of each of several jobs; the status is 1 if it failed for one."""
+    if as_json:
+        print_json(answers)
+    for one in answers:
+        if "error" in one:
+            say_error(one["error"], one["hint"])
+        elif not as_json:
+            typer.echo(f"{done} {one['id']}")
+    if any("error" in one for one in answers):
+        raise typer.Exit(1)
 
 
 def duration(seconds: float) -> str:

@@ -18,7 +18,7 @@ from malleable.live.broker.server.paths import SOCKET, runtime_folder, state_fol
 from malleable.live.system.unix_socket import open_socket, peer_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 ALIVE_SECONDS = 3.0
@@ -95,8 +95,12 @@ class BrokerClient:
         return str(self._ask("POST", "/v1/jobs", request)["id"])
 
     def change_job(self, job: str, change: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the weight or the class of a job."""
+        """Change the weight or the class of a job, or put it on hold."""
         return self._ask("PATCH", _place(job), change)
+
+    def hold_each(self, jobs: Iterable[str], *, on_hold: bool) -> list[dict[str, Any]]:
+        """Have jobs without cores, or let them go on; one for which that fails has an `error`."""
+        return [self._each(job, lambda job=job: self.change_job(job, {"on_hold": on_hold})) for job in jobs]
 
     def cancel(self, job: str) -> dict[str, Any]:
         """Ask a job to end."""
@@ -104,13 +108,14 @@ class BrokerClient:
 
     def cancel_each(self, jobs: Iterable[str]) -> list[dict[str, Any]]:
         """Ask jobs to end; one that cannot be asked has an `error`, and keeps none of the others from it."""
-        asked = []
-        for job in jobs:
-            try:
-                asked.append(self.cancel(job))
-            except RefusalError as error:
-                asked.append({"id": job, "error": error.sentence, "hint": error.hint})
-        return asked
+        return [self._each(job, lambda job=job: self.cancel(job)) for job in jobs]
+
+    def _each(self, job: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The answer about one of several jobs."""
+        try:
+            return ask()
+        except RefusalError as error:
+            return {"id": job, "error": error.sentence, "hint": error.hint}
 
     def change_machine(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """Change the number of cores or the policy."""
