@@ -147,6 +147,14 @@ class OwnSchedules:
         self._stops: list[Any] = []
         self.points = 0
 
+    def pooled(self, cores: float) -> float:
+        """What the jobs would cost at least if their work could be divided among the cores without loss."""
+        kernel = compiled(K.pooled_cost, K.pooled_signature()) if can_compile() else K.pooled_cost
+        start = float(self.jobs.times[0])
+        lengths = self.jobs.sizes * self.least / cores
+        alike = bool((self.weights == self.weights[0]).all())
+        return float(kernel(self.jobs.times - start, lengths, self.weights, alike))
+
     def at(self, edges: FloatArray, prices: FloatArray, *, step: float, asks: bool = True) -> Own:
         """Each job's own schedule at prices that are constant between edges, and 0 beyond.
 

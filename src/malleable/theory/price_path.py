@@ -76,6 +76,8 @@ class JobsBound:
     """D(l), the bound by the price path; `bound` may be a simpler one that is higher."""
     alone: float
     """What the jobs cost if each had all cores for itself."""
+    pooled: float
+    """What they cost if their work could be divided among the cores without loss."""
     jobs: int
     cores: float
     """No job uses more: the most cores there ever are, or `widest`."""
@@ -119,6 +121,7 @@ class JobsBound:
             "per_job": self.per_job,
             "by_prices": self.by_prices,
             "alone": self.alone,
+            "pooled": self.pooled,
             "cells": len(self.prices),
             "steps": self.steps,
             "seconds": self.seconds,
@@ -183,10 +186,12 @@ def bound_for_jobs(
     rent = float(search.available @ search.best_prices)
     by_prices = float(found.costs.sum()) - rent
     alone = float((own.weights * jobs.sizes / own.fastest).sum())
+    pooled = own.pooled(most)
     return JobsBound(
-        bound=max(by_prices, alone),
+        bound=max(by_prices, alone, pooled),
         by_prices=by_prices,
         alone=alone,
+        pooled=pooled,
         jobs=len(jobs),
         cores=most,
         edges=search.edges,
