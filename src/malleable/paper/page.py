@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,8 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from malleable import plots
+from malleable.paper.write import count_verdicts
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Mapping, Sequence
 
     from malleable.paper.contracts import Table
@@ -37,12 +38,15 @@ def page(chapters: Sequence[Chapter], manifest: Mapping[str, Any], pictures: Map
         lstrip_blocks=True,
     )
     known.filters |= {"cell": cell, "numeric": numeric, "rows": rows}
-    counts = Counter(verdict.word for chapter in chapters for verdict in chapter.findings.verdicts)
+    claims = (
+        ("Claims of the paper", count_verdicts(chapters, of_the_paper=True)),
+        ("Claims of this project, beyond the paper", count_verdicts(chapters, of_the_paper=False)),
+    )
     figures = {figure.name: figure for chapter in chapters for figure in chapter.findings.figures}
     return known.get_template(TEMPLATE).render(
         chapters=chapters,
         manifest=manifest,
-        counts=[(word, sign, counts[word]) for word, sign in BADGES.items()],
+        counts=[(title, _badges(counts)) for title, counts in claims if counts.total()],
         badges=BADGES,
         suffixes=(*plots.SUFFIXES, "csv"),
         drawings={name: plots.interactive(figure) for name, figure in figures.items()},
@@ -50,6 +54,10 @@ def page(chapters: Sequence[Chapter], manifest: Mapping[str, Any], pictures: Map
         # The library is ours to trust, and must stand in the page as it is.
         plotly=Markup(plots.plotly_script()),  # noqa: S704
     )
+
+
+def _badges(counts: Counter[str]) -> list[tuple[str, str, int]]:
+    return [(word, sign, counts[word]) for word, sign in BADGES.items()]
 
 
 def cell(value: Any) -> str:
