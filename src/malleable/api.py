@@ -109,6 +109,7 @@ def replay(
     from malleable.model.job_list import JobList  # noqa: PLC0415 - ditto
 
     options: dict[str, Any] = {"bound": bound, "progress": progress}
+    parts = replays.read_shares(shares) if isinstance(shares, str) else shares
     trace, assumed = None, None
     if isinstance(source, JobList):
         jobs = source
@@ -122,11 +123,10 @@ def replay(
         jobs, cores, policies, baseline=baseline, resample=resample, seed=changes.get("seed") or 0,
         interpreted=interpreted, **options,
     )  # fmt: skip
-    if shares is None:
+    if parts is None:
         return found
     if trace is None or assumed is None:
         raise ParameterError("shares are of the jobs of a log", "give the log and not a list of its jobs")
-    parts = replays.read_shares(shares) if isinstance(shares, str) else list(shares)
     if found.interrupted:
         return found
     return found.with_shares(replays.share_curve(trace, cores, policies, parts, assumed, **options))
@@ -168,11 +168,11 @@ def write_trace(trace: Trace, path: str | Path) -> Path:
     return place
 
 
-def check_report() -> None:
-    """Raise an error that says what to install if reports cannot be written."""
-    from malleable import plots  # noqa: PLC0415 - ditto
+def check_report(path: str | Path) -> None:
+    """Raise an error if a report cannot be written there, before anything is computed."""
+    from malleable.reports import check_place  # noqa: PLC0415 - ditto
 
-    plots.check_installed()
+    check_place(path)
 
 
 def describe(

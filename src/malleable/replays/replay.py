@@ -17,7 +17,7 @@ from malleable.replays.blame import MOST_USERS, Fault
 from malleable.replays.calendar import Calendar, calendar
 from malleable.replays.groups import grouped_by_user
 from malleable.replays.outcome import BOUND_NAME, result_of
-from malleable.replays.resampling import Resampled, resampled
+from malleable.replays.resampling import Resampled, check_logs, resampled
 from malleable.replays.running import OWN, own_schedule, run_policy
 from malleable.replays.schedule import Schedule
 from malleable.replays.shares import ShareCurve
@@ -220,6 +220,7 @@ def replay(
         raise ParameterError(
             f"the baseline {baseline!r} is not one of the policies", did_you_mean(baseline, names)
         )
+    check_logs(resample)
     told = _Progress(progress, len(jobs), len(chosen), bound=bound, logs=resample)
     lowest = bound_for_jobs(jobs, cores, on_progress=told.bounding) if bound else None
     path = None if lowest is None else lowest.path

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable import plots
+from malleable.errors import OutputError
 from malleable.plots import pages
 from malleable.plots.replay_figures import replay_figures
 from malleable.replays.running import OWN
@@ -15,16 +16,25 @@ from malleable.results.versions import installed_versions, versions_of
 if TYPE_CHECKING:
     from malleable.replays import Replay, Schedule
 
+ENDINGS = {".html", ".htm"}
 TEMPLATE = "replay.html.jinja"
 PRACTICE = (OWN, "easy", "fcfs")
 """What stands for today's practice, the first that was replayed."""
 DRAWN_WITH = ("plotly", "matplotlib")
 
 
+def check_place(path: str | Path) -> Path:
+    """Where the page goes, if it can be drawn and written."""
+    plots.check_installed()
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise OutputError(f"a report is one page, and {str(path)!r} names no page", "end it in .html")
+    files.check(Path(path))
+    return Path(path)
+
+
 def write_replay(found: Replay, path: str | Path) -> Path:
     """Write the page; one file that needs nothing else."""
-    plots.check_installed()
-    place = Path(path)
+    place = check_place(path)
     files.put(place, replay_page(found).encode())
     return place
 
