@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from malleable.cli._shared import (
     CapacityOption,
-    CoresOption,
     JsonOption,
     LoadOption,
+    ManyCoresOption,
     WorkloadArgument,
     console,
     print_json,
-    scale,
+    several,
     show,
     table,
 )
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def command(
     workload: WorkloadArgument,
-    cores: CoresOption,
+    cores: ManyCoresOption,
     load: LoadOption = None,
     capacity: CapacityOption = None,
     as_json: JsonOption = False,
@@ -31,11 +31,37 @@ def command(
     """The lower bound on the cost of any policy, and the widths behind it."""
     from malleable import api
 
-    result = api.bound(workload, *scale(cores, load), capacity=capacity)
-    if as_json:
-        print_json(result.to_dict())
+    settings = several(cores, load)
+    described = api.read_workload(workload)
+    results = [api.bound(described, *each, capacity=capacity) for each in settings]
+    if len(results) > 1:
+        _deliver_many(results, as_json=as_json)
+    elif as_json:
+        print_json(results[0].to_dict())
     else:
-        _print(result)
+        _print(results[0])
+
+
+def _deliver_many(results: list[Bound], *, as_json: bool) -> None:
+    """The bounds on several numbers of cores side by side."""
+    if as_json:
+        print_json({"results": [result.to_dict() for result in results]})
+        return
+    columns = (
+        "load",
+        "V*",
+        "no job above n",
+        "whole cores",
+        "price",
+        "one more core saves",
+        "effective load",
+    )
+    rows = table(f"{results[0].workload.name}: no policy costs less per job than", "cores", *columns, words=0)
+    for one in results:
+        saves = one.next_core_saves if one.workload.restricted else one.price
+        numbers = (one.load, one.bound, one.bound_capped, one.bound_integer, one.price, saves)
+        rows.add_row(f"{one.cores:.15g}", *map(show, numbers), show(one.effective_load, 4))
+    console().print(rows)
 
 
 def _print(result: Bound) -> None:
