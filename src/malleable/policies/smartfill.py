@@ -15,7 +15,7 @@ import numpy as np
 
 from malleable.policies.base import Decision, JobRule
 from malleable.policies.rules.market import market_jobs_table
-from malleable.policies.rules.smartfill_rule import KEPT, ROOM, smartfill_integer_rule, smartfill_rule
+from malleable.policies.rules.smartfill_rule import room, smartfill_integer_rule, smartfill_rule
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ class Smartfill(JobRule):
     blocking: ClassVar[bool] = False
 
     def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
-        room = np.zeros(len(KEPT) + 2 * ROOM)
+        kept = room()
         if not integer:
-            return Decision(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), room]))
+            return Decision(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), kept]))
         buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
         table = market_jobs_table(workload, cores, buyers=buyers)
-        return Decision(smartfill_integer_rule, np.concatenate([table, room]))
+        return Decision(smartfill_integer_rule, np.concatenate([table, kept]))
