@@ -11,9 +11,11 @@ from malleable.engine.machines import machine
 from malleable.sources import stream
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from malleable.contracts import FloatArray
     from malleable.engine.machines import Machine
-    from malleable.engine.rule_interface import JobProgram
+    from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
     from malleable.sources import Stream
 
@@ -78,7 +80,7 @@ def trial_in_stages(
     With an effort below 1 there are so many fewer batches. Neighbours are joined in pairs, which leaves less
     of what batches of one run share.
     """
-    run = _Run(workload, cores, (rule, base), stream(workload, seed, BATCH), sizes_known=True)
+    run = PairedRun(workload, cores, (rule, base), stream(workload, seed, BATCH), sizes_known=True)
     found = Trial(0.0, np.inf)
     for batches in STAGES:
         run.extend(BATCH, max(FEWEST, 2 * int(0.5 * batches * effort)))
@@ -97,47 +99,61 @@ def blind_trial(
     batch: int = BLIND_BATCH,
 ) -> Trial:
     """The same on jobs whose sizes neither rule is told, with so many of them in a batch."""
-    run = _Run(workload, cores, (rule, base), stream(workload, seed), sizes_known=False)
+    run = PairedRun(workload, cores, (rule, base), stream(workload, seed), sizes_known=False)
     run.extend(batch, BLIND_BATCHES)
     return relative(*run.costs[:, WARM_UP:])
 
 
-class _Run:
-    """Machines that are fed the same jobs, and what each of them cost in every batch."""
+class PairedRun:
+    """Machines that are fed the same jobs, and what each of them cost in every batch; some may leave early."""
 
     def __init__(
         self,
         workload: Workload,
         cores: float,
-        programs: tuple[JobProgram, ...],
+        programs: Sequence[ClassProgram | JobProgram],
         jobs: Stream,
         *,
         sizes_known: bool,
     ) -> None:
-        self._machines = [machine(workload, cores, one, sizes_known=sizes_known) for one in programs]
+        self._machines = {
+            number: machine(workload, cores, one, sizes_known=sizes_known)
+            for number, one in enumerate(programs)
+        }
         self._prices, self._jobs = workload.holding_costs, jobs
         self._chunk, self._next = jobs.take(), 0
-        self._costs: list[list[float]] = []
+        self._costs: list[list[float]] = [[] for _ in programs]
+        self.batches = 0
 
     @property
     def costs(self) -> FloatArray:
-        """Costs by program and batch."""
-        return np.array(self._costs).T
+        """Costs by program and batch, of programs none of which has left."""
+        return np.array(self._costs)
+
+    def costs_of(self, number: int) -> FloatArray:
+        """The costs of one program, batch by batch."""
+        return np.array(self._costs[number])
+
+    def leave(self, number: int) -> None:
+        """Feed no more jobs to this program's machine."""
+        del self._machines[number]
 
     def extend(self, size: int, batches: int) -> None:
         """Go on to so many batches of `size` jobs in all."""
-        while len(self._costs) < batches:
+        while self.batches < batches:
             left = size
             while left > 0:
                 left -= self._fed(left)
-            self._costs.append([self._cost(one) for one in self._machines])
+            for number, one in self._machines.items():
+                self._costs[number].append(self._cost(one))
+            self.batches += 1
 
     def _fed(self, most: int) -> int:
         """Feed what is left of a chunk, up to `most` jobs, to all machines."""
         if self._next == self._chunk.size:
             self._chunk, self._next = self._jobs.take(), 0
         end = min(self._next + most, self._chunk.size)
-        for one in self._machines:
+        for one in self._machines.values():
             one.feed(self._chunk, self._next, end)
         fed, self._next = end - self._next, end
         return fed
