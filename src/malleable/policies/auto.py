@@ -25,15 +25,17 @@ from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base import Policy, memoized
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
-from malleable.policies.base.racing import jobs_for, race
+from malleable.policies.base.racing import BATCHES, jobs_for, race
 from malleable.policies.fitted.size_value_fit import unknowns
 from malleable.policies.wham import Wham
 from malleable.policies.wham_fitted import WhamFitted
 from malleable.sources import stream
 
 if TYPE_CHECKING:
+    from malleable.contracts import Allocation
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
+    from malleable.model.jobs import Jobs
 
 YARDSTICK = "wham"
 CLEARINGS = ("clearing:factor=0.3,order=best", "clearing:order=best", "clearing:factor=3,order=best")
@@ -41,7 +43,7 @@ KNOWN = ("wham-discounted", *CLEARINGS)
 UNKNOWN = ("wham-improved", "wham-discounted", *CLEARINGS)
 """Who races beside WHAM."""
 SEED = 26_111_926
-SECONDS = 0.8
+SECONDS = 0.5
 """Of the race, on an idle core."""
 PILOT = 2_000
 """Jobs under WHAM that say how many are present at once."""
@@ -53,8 +55,9 @@ MOST_CLASSES = 8
 """With more classes there is no fit."""
 DRIFT, HEAVY = 1.2, 0.95
 """The load may be off by this factor, up to a heavy one."""
-LOSS = 0.005
-"""The most that a policy may then cost more than WHAM."""
+LOSS, SURE = 0.005, 2.0
+"""The most that a policy may then cost more than WHAM, and the standard errors by which it must cost more to be
+refused: at high loads a short run says little."""
 SECOND_CHOICES = 3
 """Policies that are tried at other loads before it is WHAM."""
 
@@ -81,6 +84,29 @@ class Auto(Policy):
         """What was chosen for a workload and a number of cores, and why."""
         return _chosen(workload, checked_cores(cores), self.sizes == "known")
 
+    def policy(self, workload: Workload, cores: float) -> Policy:
+        """The policy that was chosen."""
+        return Policy.of(self.choice(workload, cores).name)
+
+    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
+        return self.allocate_part(jobs, cores, cores, integer=integer)
+
+    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
+        return self.policy(jobs.workload, machine).allocate_part(jobs, cores, machine, integer=integer)
+
+    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:
+        return self.policy(workload, cores).program(workload, cores)
+
+    def job_program(self, workload: Workload, cores: float) -> JobProgram | None:
+        return self.policy(workload, cores).job_program(workload, cores)
+
+    def in_effect(self, workload: Workload, cores: float) -> Policy:
+        return self.policy(workload, cores).in_effect(workload, cores)
+
+    def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
+        found = self.choice(workload, cores)
+        return (f"auto is {found.name} here: {found.why}",)
+
 
 @memoized
 def _chosen(workload: Workload, cores: float, sizes_known: bool) -> Choice:
@@ -105,7 +131,7 @@ def _choose(workload: Workload, cores: float, sizes_known: bool) -> Choice:
     for number in found.order[:SECOND_CHOICES]:
         if number == 0:
             break
-        where = _loses(workload, cores, (programs[0], programs[number]), 2 * first, sizes_known)
+        where = _loses(workload, cores, (programs[0], programs[number]), 3 * first, sizes_known)
         if not where:
             gain, error = -100.0 * found.trials[number].difference, 100.0 * found.trials[number].error
             why = f"{gain:.1f} % cheaper than wham (standard error {error:.1f} %) on {found.jobs[number]} jobs"
@@ -126,7 +152,7 @@ def _hopeless(workload: Workload, cores: float) -> str:
 
 def _mean_present(workload: Workload, cores: float) -> float:
     """Jobs present at once under WHAM, from a short run."""
-    one = machine(workload, cores, _program(Wham(), workload, cores, True))
+    one = machine(workload, cores, simulated_program(Wham(), workload, cores, True))
     jobs = stream(workload, SEED, PILOT).take()
     one.feed(jobs, 0, jobs.size)
     return float(one.collect()[0][AREA].sum() / jobs.times[-1])
@@ -146,13 +172,13 @@ def _entrants(workload: Workload, cores: float, sizes_known: bool) -> dict[str, 
     programs = {}
     for name, policy in policies.items():
         try:
-            programs[name] = _program(policy, workload, cores, sizes_known)
+            programs[name] = simulated_program(policy, workload, cores, sizes_known)
         except (InfeasibleError, UnsupportedError):
             continue
     return programs
 
 
-def _program(
+def simulated_program(
     policy: Policy, workload: Workload, cores: float, sizes_known: bool
 ) -> ClassProgram | JobProgram:
     """What the simulator runs."""
@@ -177,11 +203,12 @@ def _loses(
             workload, classes=tuple(replace(one, size=_other_law(one.size)) for one in workload.classes)
         ),
     }
-    batch = jobs // 16
     for number, (where, other) in enumerate(others.items()):
+        batch = jobs // BATCHES
         run = PairedRun(other, cores, programs, stream(other, SEED + 1 + number, batch), sizes_known=sizes_known)
-        run.extend(batch, 16)
-        if relative(run.costs[1], run.costs[0]).difference > LOSS:
+        run.extend(batch, BATCHES)
+        found = relative(run.costs[1], run.costs[0])
+        if found.difference > LOSS + SURE * found.error:
             return where
     return ""
 

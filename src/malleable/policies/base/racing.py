@@ -30,9 +30,9 @@ BATCHES = 16
 """Batches of the first stage, and those that errors are computed from at any time."""
 BEHIND = 3.0
 """Standard errors by which a policy that leaves is behind the leader."""
-EVENT, EVENT_PER_JOB = 3e-6, 4e-7
+EVENT, EVENT_PER_JOB = 3e-6, 8e-7
 """Seconds that a job takes in a simulation on a busy core, and more for each of those present."""
-FEWEST, MOST = 1_600, 8_000
+FEWEST, MOST = 1_200, 8_000
 """Jobs of the first stage."""
 
 
