@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.engine.interruptible import run_interruptibly
-from malleable.engine.job_log import CHANGES, END, FIRST, HELD_AREA, LENGTH, START
+from malleable.engine.job_log import CHANGES, END, FIRST, HELD_AREA, LENGTH, RENT, START
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads like the paper's symbols
 from malleable.engine.machines import machine
 from malleable.engine.rule_interface import ClassProgram
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray
+    from malleable.engine.job_log import PricePath
     from malleable.engine.machines import Machine
     from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
@@ -37,6 +38,8 @@ class JobLog(NamedTuple):
     """The integral of its cores."""
     resizes: FloatArray
     """How often its cores changed while it ran, or came back after it had none."""
+    rents: FloatArray
+    """The integral of its cores times their price; 0 where cores have none."""
 
 
 class Usage(NamedTuple):
@@ -77,13 +80,19 @@ def replay_jobs(
     *,
     name: str = "",
     interpreted: bool = False,
+    prices: PricePath | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Replayed:
-    """Run the jobs until all have left; Ctrl-C stops at the next event and is remembered."""
+    """Run the jobs until all have left; Ctrl-C stops at the next event and is remembered.
+
+    With `prices`, what every job pays for its cores is noted.
+    """
     check_weights(program, jobs)
     runner = machine(workload, cores, program, name=name, interpreted=interpreted, log=jobs.size)
     if jobs.size:
         runner.slice_time(float(jobs.times[0]), float(jobs.times[-1]))
+    if prices is not None:
+        runner.charge(prices)
     started = time.perf_counter()
     interrupted = False
     done = [0]
@@ -102,7 +111,7 @@ def replay_jobs(
     seconds = time.perf_counter() - started
     length = float(runner.slices[LENGTH])
     usage = Usage(float(runner.slices[FIRST]), length, runner.usage / length)
-    log = JobLog(runner.log[START], runner.log[END], runner.log[HELD_AREA], runner.log[CHANGES])
+    log = JobLog(*(runner.log[row] for row in (START, END, HELD_AREA, CHANGES, RENT)))
     used, overload = float(runner.scalars[K.USED_AREA]), float(runner.scalars[K.OVERLOAD])
     end = float(runner.scalars[K.NOW])
     return Replayed(log, usage, used, overload, end, runner.events, seconds, interrupted or runner.stopped)

@@ -26,9 +26,12 @@ from malleable.engine.job_log import (
     CURRENT,
     END,
     HELD_AREA,
+    RENT,
+    RENT_CLOCK,
     START,
     add_usage,
     join_slices,
+    rent_until,
 )
 from malleable.engine.job_log import FIRST as SLICES
 from malleable.engine.job_log import LENGTH as SLICE
@@ -112,7 +115,7 @@ def signature(rule: Any) -> Any:
         f1, i1, f1, i1, f1, f1,
         f1, i1, i1, i2, f2, int64, f1, i1, f3,
         i1, f1, f2, int64,
-        f1, f2, f2, f2, f2, f1,
+        f1, f2, f2, f2, f2, f1, f2,
     )  # fmt: skip
 
 
@@ -160,6 +163,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     served: Any,
     usage: Any,
     slices: Any,
+    paid: Any,
 ) -> int:
     """Take the arrivals up to `last` (and all departures, if `drain`); return why it stopped."""
     times = unowned_view(times)
@@ -186,6 +190,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
     served = unowned_view(served)
     usage = unowned_view(usage)
     slices = unowned_view(slices)
+    paid = unowned_view(paid)
     m = asked.shape[0]
     room = waiting.shape[1]
     now = scalars[NOW]
@@ -256,13 +261,16 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
         if LOGGING:
             if now + dt >= slices[SLICES] + slices[SLICE] * usage.shape[1]:
                 join_slices(usage, slices, now + dt)
+            rent = rent_until(paid, slices, now + dt)
             for i in range(m):
                 if shelf[(i << SHELF_BITS) + LENGTH] > 0:
                     served[i, CORE_CLOCK] += served[i, CURRENT] * dt
+                    served[i, RENT_CLOCK] += served[i, CURRENT] * rent
                     held = served[i, CURRENT] * shelf[(i << SHELF_BITS) + LENGTH]
                     add_usage(usage, slices, i, now, now + dt, held)
                 else:
                     served[i, CORE_CLOCK] = 0.0
+                    served[i, RENT_CLOCK] = 0.0
         enters = -1
 
         # The job at `place`, of class j and with work x left, enters service below if j >= 0.
@@ -291,6 +299,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 name_of = np.int64(jobs[(place << JOB_BITS) + NAME])
                 log[END, name_of] = now
                 log[HELD_AREA, name_of] += served[who, CORE_CLOCK]
+                log[RENT, name_of] += served[who, RENT_CLOCK]
                 log[CHANGES, name_of] += served[who, CHANGE_CLOCK]
             idle[unused & INDEX_MASK] = place
             unused += 1
@@ -396,6 +405,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                     if LOGGING:
                         name_of = np.int64(jobs[(kept << JOB_BITS) + NAME])
                         log[HELD_AREA, name_of] += served[w, CORE_CLOCK]
+                        log[RENT, name_of] += served[w, RENT_CLOCK]
                         log[CHANGES, name_of] += served[w, CHANGE_CLOCK]
                         enters = place
                     x = kept_x
@@ -502,6 +512,7 @@ def class_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason
                 kind_of = np.int64(jobs[(enters << JOB_BITS) + KIND])
                 name_of = np.int64(jobs[(enters << JOB_BITS) + NAME])
                 log[HELD_AREA, name_of] -= served[kind_of, CORE_CLOCK]
+                log[RENT, name_of] -= served[kind_of, RENT_CLOCK]
                 log[CHANGES, name_of] -= served[kind_of, CHANGE_CLOCK]
                 if np.isnan(log[START, name_of]):
                     log[START, name_of] = now

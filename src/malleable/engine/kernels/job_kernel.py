@@ -19,7 +19,18 @@ from typing import Any
 import numpy as np
 
 from malleable.engine.enforcement import check
-from malleable.engine.job_log import CHANGES, END, FIRST, HELD_AREA, LENGTH, START, add_usage, join_slices
+from malleable.engine.job_log import (
+    CHANGES,
+    END,
+    FIRST,
+    HELD_AREA,
+    LENGTH,
+    RENT,
+    START,
+    add_usage,
+    join_slices,
+    rent_until,
+)
 from malleable.engine.kernels.class_kernel import (
     AREA,
     ARRIVALS,
@@ -99,7 +110,7 @@ def signature(rule: Any) -> Any:
         float64, int64, int64, f1, f1,
         f1, i1, f1, f1, int64, int64, f1, f1,
         f1, i1, f1, f1, f2, f2, f2, f1, f2, f1, i1,
-        f2, f2, f2, f2, f2, f2, f1,
+        f2, f2, f2, f2, f2, f2, f1, f2,
     )  # fmt: skip
 
 
@@ -224,6 +235,7 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
     log: Any,
     usage: Any,
     slices: Any,
+    paid: Any,
 ) -> int:
     """Take the arrivals up to `last` (and all departures, if `drain`); return why it stopped."""
     m = counts.shape[0]
@@ -285,9 +297,11 @@ def job_kernel(  # noqa: C901, PLR0912, PLR0915 - one function, for the reason g
         if LOGGING:
             if now + dt >= slices[FIRST] + slices[LENGTH] * usage.shape[1]:
                 join_slices(usage, slices, now + dt)
+            rent = rent_until(paid, slices, now + dt)
             for j in range(present):
                 if jobs[j, HELD] > 0.0:
                     log[HELD_AREA, int(jobs[j, IDENTITY])] += jobs[j, HELD] * dt
+                    log[RENT, int(jobs[j, IDENTITY])] += jobs[j, HELD] * rent
                     add_usage(usage, slices, int(jobs[j, CLASS]), now, now + dt, float(jobs[j, HELD]))
         used_area += used * dt
         capacity += n * dt

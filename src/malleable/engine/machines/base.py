@@ -18,7 +18,7 @@ from malleable.engine.compiling import (
     on_copies,
 )
 from malleable.engine.enforcement import refusal
-from malleable.engine.job_log import END, new_log
+from malleable.engine.job_log import END, LENGTH, new_log
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
 from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
 from malleable.engine.rule_interface import BINS, DONE, GROW, STOPPED
@@ -27,6 +27,7 @@ from malleable.errors import PolicyError
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+    from malleable.engine.job_log import PricePath
     from malleable.model import Workload
     from malleable.sources.streams import Chunk
 
@@ -79,7 +80,8 @@ class Machine(ABC):
         self.responses, self.slowdowns = np.zeros((m, BINS)), np.zeros((m, BINS))
         self.widths = np.zeros((m, BINS if wide else 1))
         self.log = new_log(log)
-        self.usage, self.slices = np.zeros((m, SLICES if log else 1)), np.array([0.0, math.inf])
+        self.usage, self.slices = np.zeros((m, SLICES if log else 1)), np.array([0.0, math.inf, 0.0, 0.0])
+        self.paid = np.zeros((2, 0))
 
     @property
     def logging(self) -> bool:
@@ -94,7 +96,12 @@ class Machine(ABC):
 
     def slice_time(self, start: float, end: float) -> None:
         """Sum up the cores in use in equal slices from `start` to `end`, longer ones beyond."""
-        self.slices[:] = start, max((end - start) / SLICES, 1e-9 * max(abs(start), abs(end), 1e-9))
+        length = max((end - start) / SLICES, 1e-9 * max(abs(start), abs(end), 1e-9))
+        self.slices[: LENGTH + 1] = start, length
+
+    def charge(self, path: PricePath) -> None:
+        """Note what every job pays for its cores at these prices."""
+        self.paid = np.ascontiguousarray([path.edges, path.paid])
 
     def snapshot(self) -> Snapshot:
         """The time reached, and what is on the machine then; to be taken between two calls of `feed`."""

@@ -96,7 +96,7 @@ class ClassMachine(Machine):
                 self.jobs.reshape(-1), self.idle, self.waiting,
                 self.memo_keys.reshape(-1), self.memo.reshape(-1), self.memo_bins, MEMO_BITS,
                 self.histograms.reshape(-1), self.widths,
-                self.log, self.served, self.usage, self.slices,
+                self.log, self.served, self.usage, self.slices, self.paid,
             )
         )  # fmt: skip
 

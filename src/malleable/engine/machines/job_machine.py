@@ -70,7 +70,7 @@ class JobMachine(Machine):
                 self.scalars, self.integers, self.since, self.counts, self.jobs, self.private, self.memory,
                 self.out, self.view, self.part, self.rows,
                 self.sums, self.responses, self.slowdowns, self.widths,
-                self.log, self.usage, self.slices,
+                self.log, self.usage, self.slices, self.paid,
             )
         )  # fmt: skip
 
