@@ -1,10 +1,10 @@
 """`auto` against all other policies on random workloads that nothing was chosen on.
 
-Two to six classes on 2 to 64 cores at loads from .3 to .95; Amdahl's law with sequential parts from .01, power
-laws down to k^.3, USL, rooftops and tables; weights over two decades; sizes with squared coefficients of
-variation from .5 to 20. `auto` chooses as users have it choose; then all policies get the same fresh jobs, and
-those that are far behind after a quarter of these leave. `python -m benchmarks.held_out_auto FILE --count 300`
-appends a line per workload to FILE, skips those that it has, and prints what they say together. `--sizes
+Two to six classes on 2 to 64 cores at loads from .3 to .95; Amdahl's law with sequential parts from .01,
+power laws down to k^.3, USL, rooftops and tables; weights over two decades; sizes with squared coefficients
+of variation from .5 to 20. `auto` chooses as users have it choose; then all policies get the same fresh jobs,
+and those that are far behind after a quarter of these leave. `python -m benchmarks.held_out_auto FILE --count
+300` appends a line per workload to FILE, skips those that it has, and prints what they say together. `--sizes
 unknown` hides the sizes. `--wrong low`, `high` and `law` tell `auto` a load 20 % too low or too high, or
 exponential sizes of the same means.
 """
@@ -135,7 +135,9 @@ def compared(seed: int, known: str, wrong: str, jobs: int) -> Row:
     programs = [simulated_program(one, workload, cores, known == "known") for one in policies[:-1]]
     programs.append(simulated_program(policies[-1], described, cores, known == "known"))
     batch, auto = jobs // BATCHES, len(names) - 1
-    run = PairedRun(workload, cores, programs, stream(workload, FRESH + seed, batch), sizes_known=known == "known")
+    run = PairedRun(
+        workload, cores, programs, stream(workload, FRESH + seed, batch), sizes_known=known == "known"
+    )
     run.extend(batch, EARLY)
     racing = list(range(len(names)))
     for number in range(1, auto):
@@ -173,18 +175,22 @@ def say(rows: list[Row]) -> None:
         if some:
             mean = np.mean([row.difference for row in some])
             behind = np.mean([row.behind for row in some])
-            print(f"n {low} to {high}: {len(some)} workloads, {mean:+.2%} of WHAM's cost, best of all {-behind:+.2%}")
+            print(
+                f"n {low} to {high}: {len(some)} workloads, {mean:+.2%} of WHAM's cost, {behind:.2%} behind the best"
+            )
     far = [row for row in rows if row.behind > WITHIN]
     sure = [row for row in far if row.behind - 2.0 * row.behind_error > WITHIN]
     print(f"{len(far)} farther than {WITHIN:.0%} from the best, {len(sure)} of them by two standard errors")
     above = [row for row in rows if row.difference > 2.0 * row.error and row.difference > 0.0]
     print(f"{len(above)} above WHAM by two standard errors")
-    print(f"choice: mean {np.mean([r.seconds for r in rows]):.1f} s, most {max(r.seconds for r in rows):.1f} s")
+    print(
+        f"choice: mean {np.mean([r.seconds for r in rows]):.1f} s, most {max(r.seconds for r in rows):.1f} s"
+    )
     for row in sorted(rows, key=lambda row: -row.behind)[:8]:
         trial = Trial(row.difference, row.error)
         print(
-            f"  {row.seed} n={row.cores} load {row.load:.2f}: {row.chosen} {trial.difference:+.2%} ± {trial.error:.2%},"
-            f" {row.best} better by {row.behind:.2%} ± {row.behind_error:.2%}"
+            f"  {row.seed} n={row.cores} load {row.load:.2f}: {row.chosen} {trial.difference:+.2%}"
+            f" ± {trial.error:.2%}, {row.best} better by {row.behind:.2%} ± {row.behind_error:.2%}"
         )
 
 

@@ -129,6 +129,11 @@ def allocate(
         return legal_allocation(chosen, present, cores, integer=integer)
 
 
+def policy_notes(workload: Workload | str | Path, cores: float, policy: Policy | str) -> tuple[str, ...]:
+    """What to know of a policy on a workload: that it steps back, say, or which one `auto` has chosen."""
+    return Policy.of(policy).notes(read_workload(workload), checked_cores(cores))
+
+
 def _present(workload: Workload, jobs: Jobs | Iterable[Mapping[str, Any]]) -> Jobs:
     if not isinstance(jobs, Jobs):
         return Jobs.from_rows(workload, jobs)

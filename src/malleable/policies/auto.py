@@ -25,7 +25,8 @@ from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base import Policy, memoized
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
-from malleable.policies.base.racing import BATCHES, jobs_for, race
+from malleable.policies.base.racing import BATCHES, WARM_UP, jobs_for, race
+from malleable.policies.clearing import Clearing
 from malleable.policies.fitted.size_value_fit import unknowns
 from malleable.policies.wham import Wham
 from malleable.policies.wham_fitted import WhamFitted
@@ -78,11 +79,19 @@ class Auto(Policy):
     sharing: ClassVar[bool] = True
     blocking: ClassVar[bool] = False
     by_price: ClassVar[bool] = False
-    sizes: Literal["known", "unknown"] = "known"
+    sizes: Literal["known", "unknown"] | None = None
 
     def choice(self, workload: Workload, cores: float) -> Choice:
         """What was chosen for a workload and a number of cores, and why."""
-        return _chosen(workload, checked_cores(cores), self.sizes == "known")
+        return _chosen(workload, checked_cores(cores), self.sizes != "unknown")
+
+    def knowing(self, *, sizes: bool) -> Auto:
+        """For a run with known or unknown sizes, unless the option says which."""
+        return replace(self, sizes=self.sizes or ("known" if sizes else "unknown"))
+
+    def without_rates(self) -> Policy:
+        """There is nothing to simulate: the jobs present are cleared at the price that cores have had."""
+        return Clearing(order="best")
 
     def policy(self, workload: Workload, cores: float) -> Policy:
         """The policy that was chosen."""
@@ -134,10 +143,12 @@ def _choose(workload: Workload, cores: float, sizes_known: bool) -> Choice:
         where = _loses(workload, cores, (programs[0], programs[number]), 3 * first, sizes_known)
         if not where:
             gain, error = -100.0 * found.trials[number].difference, 100.0 * found.trials[number].error
-            why = f"{gain:.1f} % cheaper than wham (standard error {error:.1f} %) on {found.jobs[number]} jobs"
+            why = (
+                f"{gain:.1f} % cheaper than wham (standard error {error:.1f} %) on {found.jobs[number]} jobs"
+            )
             return Choice(names[number], "; ".join([why, *refused]), trials)
         refused.append(f"{names[number]} would lose {where}")
-    why = "; ".join(refused) or "none of the others is cheaper beyond a standard error"
+    why = "; ".join(refused) or "no other policy is cheaper beyond a standard error"
     return Choice(YARDSTICK, why, trials)
 
 
@@ -205,9 +216,11 @@ def _loses(
     }
     for number, (where, other) in enumerate(others.items()):
         batch = jobs // BATCHES
-        run = PairedRun(other, cores, programs, stream(other, SEED + 1 + number, batch), sizes_known=sizes_known)
+        run = PairedRun(
+            other, cores, programs, stream(other, SEED + 1 + number, batch), sizes_known=sizes_known
+        )
         run.extend(batch, BATCHES)
-        found = relative(run.costs[1], run.costs[0])
+        found = relative(*run.costs[::-1, BATCHES // WARM_UP :])
         if found.difference > LOSS + SURE * found.error:
             return where
     return ""

@@ -100,7 +100,7 @@ def _whole_table(workload: Workload, cores: float, base: FloatArray, numbers: Fl
 
 
 @memoized
-def _improved(  # noqa: PLR0917
+def _improved(
     workload: Workload, cores: float, expected: Outlook, moments: int | None, headroom: float, trial: bool
 ) -> Improvement:
     with warnings.catch_warnings():

@@ -1,17 +1,15 @@
 """Which of several policies costs least? A race on the same jobs, in which those that fall behind leave.
 
-Successive halving: all run on a few jobs, the better ones go on with three times as many, the two best with
-nine times as many. Who is behind the leader by more than chance leaves at once. The first policy is the
-yardstick: it stays to the end, and another one wins only if it is cheaper by more than its standard error.
-How many jobs there are depends on the number of policies and on how many jobs are present at once, never on
-a clock: the same question has the same answer.
+Successive halving: all run on a few jobs, the four best go on with three times as many, the three best with
+nine times as many. Nobody leaves because of a standard error alone, which says little on few jobs at a high
+load. The first policy is the yardstick: it stays to the end, and another one wins only if it is cheaper by more
+than its standard error. How many jobs there are depends on the number of policies and on how many jobs are
+present at once, never on a clock: the same question has the same answer.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
 from malleable.sources import stream
@@ -19,20 +17,20 @@ from malleable.sources import stream
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from malleable.contracts import FloatArray
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
 
 STAGES = (1, 3, 9)
 """Jobs up to the end of each stage, in jobs of the first."""
-STAY = (4, 2)
+STAY = (4, 3)
 """Policies beside the yardstick that go on after a stage."""
-BATCHES = 16
-"""Batches of the first stage, and those that errors are computed from at any time."""
-BEHIND = 3.0
-"""Standard errors by which a policy that leaves is behind the leader."""
+BATCHES, WARM_UP, JOINED = 16, 4, 12
+"""Batches of the first stage; the part of a run that is left out, as machines start empty; the batches that
+errors are computed from at any time."""
 EVENT, EVENT_PER_JOB = 3e-6, 8e-7
 """Seconds that a job takes in a simulation on a busy core, and more for each of those present."""
-FEWEST, MOST = 1_200, 8_000
+FEWEST, MOST = 2_000, 8_000
 """Jobs of the first stage."""
 
 
@@ -40,7 +38,8 @@ class Race(NamedTuple):
     """Who won, and how far the others were from the yardstick when they left or the race was over."""
 
     order: tuple[int, ...]
-    """Policies, the winner first, by the cost that they do not exceed by more than a standard error."""
+    """Policies, the winner first, by the cost that they do not exceed by more than a standard error; those that
+    stayed to the end before those that left."""
     trials: tuple[Trial, ...]
     jobs: tuple[int, ...]
     """Jobs that each of them ran on."""
@@ -76,31 +75,18 @@ def race(
             trials[number] = relative(_joined(run, number), _joined(run, 0))
         if stage == len(STAY):
             break
-        staying = _staying(run, racing, trials, STAY[stage])
+        staying = sorted(racing, key=lambda number: trials[number].difference)[: STAY[stage]]
         for number in set(racing) - set(staying):
             run.leave(number)
         racing = staying
-        if len(racing) <= 1 and _is_clear(trials, racing):
-            break
-    ranked = sorted(range(len(programs)), key=lambda number: trials[number].difference + trials[number].error)
-    last = [number for number in ranked if number == 0 or number in racing]
-    return Race(tuple(last + [one for one in ranked if one not in last]), tuple(trials), tuple(jobs))
+    most = [trial.difference + trial.error for trial in trials]
+    # Those cheaper than the yardstick come before it, and of these those that stayed to the end.
+    order = sorted(range(len(programs)), key=lambda one: (most[one] >= 0.0, one not in racing, most[one]))
+    order.remove(0)
+    order.insert(sum(one < 0.0 for one in most[1:]), 0)
+    return Race(tuple(order), tuple(trials), tuple(jobs))
 
 
-def _joined(run: PairedRun, number: int) -> np.ndarray:
-    """The costs of a policy in as many batches as the first stage has."""
-    return run.costs_of(number).reshape(BATCHES, -1).sum(axis=1)
-
-
-def _staying(run: PairedRun, racing: list[int], trials: list[Trial], most: int) -> list[int]:
-    """Who goes on: not far behind the leader, and among the best."""
-    best = sorted(racing, key=lambda number: trials[number].difference)
-    leader = _joined(run, best[0])
-    behind = [relative(_joined(run, number), leader) for number in best]
-    near = [one for one, by in zip(best, behind, strict=True) if by.difference <= BEHIND * by.error]
-    return near[:most]
-
-
-def _is_clear(trials: list[Trial], racing: list[int]) -> bool:
-    """Whether it is clear which side of the yardstick the last one is on."""
-    return all(abs(trials[number].difference) > BEHIND * trials[number].error for number in racing)
+def _joined(run: PairedRun, number: int) -> FloatArray:
+    """The costs of a policy in as many batches at any time, less a quarter, as machines start empty."""
+    return run.costs_of(number)[run.batches // WARM_UP :].reshape(JOINED, -1).sum(axis=1)
