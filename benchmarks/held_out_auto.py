@@ -175,9 +175,7 @@ def say(rows: list[Row]) -> None:
         if some:
             mean = np.mean([row.difference for row in some])
             behind = np.mean([row.behind for row in some])
-            print(
-                f"n {low} to {high}: {len(some)} workloads, {mean:+.2%} of WHAM's cost, {behind:.2%} behind the best"
-            )
+            print(f"n {low} to {high}: {len(some)} workloads, mean {mean:+.2%}, behind the best {behind:.2%}")
     far = [row for row in rows if row.behind > WITHIN]
     sure = [row for row in far if row.behind - 2.0 * row.behind_error > WITHIN]
     print(f"{len(far)} farther than {WITHIN:.0%} from the best, {len(sure)} of them by two standard errors")

@@ -38,7 +38,7 @@ def test_the_better_policy_wins_as_a_long_run_says():
 
 
 def test_who_is_behind_leaves_and_the_yardstick_stays():
-    """Of five policies one leaves after each of two stages, EQUI and GREEDY; the yardstick runs to the end."""
+    """Of five policies EQUI and GREEDY leave, one after each of two stages; the yardstick runs to the end."""
     names = ("wham", "greedy", "clearing", "smartfill", "equi", "wham-discounted")
     found = race(MACHINE, 4.0, programs(*names), FIRST, 3)
     assert {found.jobs[1], found.jobs[4]} == {FIRST, 3 * FIRST}

@@ -1,10 +1,10 @@
 """The policy that costs least on a workload and a number of cores, found by a short race.
 
 Which policy is best depends on the cores, the load, the speedups and the spread of sizes and weights. So
-`auto` tries: WHAM, `wham-discounted`, `clearing` at three prices of a core and a fitted improvement meet on the
-same simulated jobs (`base.racing`), and what is cheapest there is the policy. WHAM wins unless another one is
-cheaper beyond its standard error. The winner must then not lose to WHAM where the world is not as told: at a
-load a fifth higher or lower, and with another law of sizes. If it does, the next one is tried.
+`auto` tries: WHAM, `wham-discounted`, `clearing` at three prices of a core and a fitted improvement meet on
+the same simulated jobs (`base.racing`), and what is cheapest there is the policy. WHAM wins unless another
+one is cheaper beyond its standard error. The winner must then not lose to WHAM where the world is not as
+told: at a load a fifth higher or lower, and with another law of sizes. If it does, the next one is tried.
 
 The race takes a second or two, once for a workload and a number of cores, and always has the same answer.
 Results say in a note what was chosen and why. With unknown sizes the policies are tried on what a scheduler
@@ -57,8 +57,8 @@ MOST_CLASSES = 8
 DRIFT, HEAVY = 1.2, 0.95
 """The load may be off by this factor, up to a heavy one."""
 LOSS, SURE = 0.005, 2.0
-"""The most that a policy may then cost more than WHAM, and the standard errors by which it must cost more to be
-refused: at high loads a short run says little."""
+"""The most that a policy may then cost more than WHAM, and the standard errors by which it must cost more to
+be refused: at high loads a short run says little."""
 SECOND_CHOICES = 3
 """Policies that are tried at other loads before it is WHAM."""
 

@@ -105,7 +105,7 @@ def blind_trial(
 
 
 class PairedRun:
-    """Machines that are fed the same jobs, and what each of them cost in every batch; some may leave early."""
+    """Machines that are fed the same jobs, and what each of them cost in every batch; some may leave."""
 
     def __init__(
         self,

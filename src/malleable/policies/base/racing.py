@@ -1,8 +1,8 @@
 """Which of several policies costs least? A race on the same jobs, in which those that fall behind leave.
 
 Successive halving: all run on a few jobs, the four best go on with three times as many, the three best with
-nine times as many. Nobody leaves because of a standard error alone, which says little on few jobs at a high
-load. The first policy is the yardstick: it stays to the end, and another one wins only if it is cheaper by more
+nine times as many. None leaves because of a standard error, which says little on few jobs at a high load.
+The first policy is the yardstick: it stays to the end, and another one wins only if it is cheaper by more
 than its standard error. How many jobs there are depends on the number of policies and on how many jobs are
 present at once, never on a clock: the same question has the same answer.
 """
@@ -38,8 +38,8 @@ class Race(NamedTuple):
     """Who won, and how far the others were from the yardstick when they left or the race was over."""
 
     order: tuple[int, ...]
-    """Policies, the winner first, by the cost that they do not exceed by more than a standard error; those that
-    stayed to the end before those that left."""
+    """Policies, the winner first, by the cost that they do not exceed by more than a standard error; those
+    that stayed to the end before those that left."""
     trials: tuple[Trial, ...]
     jobs: tuple[int, ...]
     """Jobs that each of them ran on."""

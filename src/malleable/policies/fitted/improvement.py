@@ -67,7 +67,7 @@ def improvement(
     *,
     trial: bool = True,
 ) -> Improvement:
-    """The fitted value function, tried (if asked for) on jobs that it was not fitted to, and at other loads."""
+    """The fitted value function, tried on jobs that it was not fitted to, and at other loads."""
     hopeless = _hopeless(workload, expected)
     if hopeless:
         return Improvement(None, hopeless)
