@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 YARDSTICK = "wham"
 CLEARINGS = ("clearing:factor=0.3,order=best", "clearing:order=best", "clearing:factor=3,order=best")
 KNOWN = ("wham-discounted", *CLEARINGS)
-UNKNOWN = ("wham-improved", "wham-discounted", *CLEARINGS)
+UNKNOWN = ("wham-improved:headroom=1", "wham-discounted", *CLEARINGS)
 """Who races beside WHAM."""
 SEED = 26_111_926
 SECONDS = 0.5
