@@ -50,8 +50,8 @@ PILOT = 2_000
 """Jobs under WHAM that say how many are present at once."""
 CROWDED = 400.0
 """With more jobs present than this the race would take too long; WHAM is nearly optimal then."""
-FIT_WORK, MOST_MOMENTS = 2.5e9, 60_000
-"""Multiplications that a fit may take, and the most moments that it looks at."""
+FIT_WORK, MOST_MOMENTS, MOST_JOBS = 1.5e9, 60_000, 1_000_000
+"""Multiplications that a fit may take, and the most moments that it looks at and jobs present at these."""
 MOST_CLASSES = 8
 """With more classes there is no fit."""
 DRIFT, HEAVY = 1.2, 0.95
@@ -131,7 +131,7 @@ def _choose(workload: Workload, cores: float, sizes_known: bool) -> Choice:
     present = _mean_present(workload, cores)
     if present > CROWDED:
         return Choice(YARDSTICK, f"with {present:.0f} jobs present at once WHAM is nearly optimal")
-    entrants = _entrants(workload, cores, sizes_known)
+    entrants = _entrants(workload, cores, sizes_known, present)
     first = jobs_for(SECONDS, len(entrants) - 1, present)
     names, programs = tuple(entrants), tuple(entrants.values())
     found = race(workload, cores, programs, first, SEED, sizes_known=sizes_known)
@@ -169,14 +169,17 @@ def _mean_present(workload: Workload, cores: float) -> float:
     return float(one.collect()[0][AREA].sum() / jobs.times[-1])
 
 
-def _entrants(workload: Workload, cores: float, sizes_known: bool) -> dict[str, ClassProgram | JobProgram]:
+def _entrants(
+    workload: Workload, cores: float, sizes_known: bool, present: float
+) -> dict[str, ClassProgram | JobProgram]:
     """Names and programs of those who race, the yardstick first."""
     policies: dict[str, Policy] = {YARDSTICK: Wham()}
     policies |= {name: Policy.of(name) for name in (KNOWN if sizes_known else UNKNOWN)}
     if not workload.plain:
         policies["wham-steady"] = Policy.of("wham-steady")
     elif sizes_known and len(workload.classes) <= MOST_CLASSES:
-        moments = min(MOST_MOMENTS, int(FIT_WORK / unknowns(len(workload.classes)) ** 2))
+        most = MOST_MOMENTS, FIT_WORK / unknowns(len(workload.classes)) ** 2, MOST_JOBS / max(present, 1.0)
+        moments = int(min(most))
         fitted = WhamFitted(moments=moments, trial=False)
         if fitted.improvement(workload, cores).numbers is not None:
             policies[f"wham-fitted:moments={moments},trial=false"] = fitted

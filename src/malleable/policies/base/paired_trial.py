@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.contracts import FloatArray
-    from malleable.engine.machines import Machine
     from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
     from malleable.sources import Stream
@@ -123,7 +122,10 @@ class PairedRun:
         self._prices, self._jobs = workload.holding_costs, jobs
         self._chunk, self._next = jobs.take(), 0
         self._costs: list[list[float]] = [[] for _ in programs]
+        self._now = 0.0
         self.batches = 0
+        self.present: dict[int, float] = {}
+        """Jobs that were present on average, during the last batch, under each program that has not left."""
 
     @property
     def costs(self) -> FloatArray:
@@ -136,16 +138,18 @@ class PairedRun:
 
     def leave(self, number: int) -> None:
         """Feed no more jobs to this program's machine."""
-        del self._machines[number]
+        del self._machines[number], self.present[number]
 
     def extend(self, size: int, batches: int) -> None:
         """Go on to so many batches of `size` jobs in all."""
         while self.batches < batches:
-            left = size
+            left, start = size, self._now
             while left > 0:
                 left -= self._fed(left)
             for number, one in self._machines.items():
-                self._costs[number].append(self._cost(one))
+                areas = one.collect()[0][AREA]
+                self._costs[number].append(float(areas @ self._prices))
+                self.present[number] = float(areas.sum()) / (self._now - start)
             self.batches += 1
 
     def _fed(self, most: int) -> int:
@@ -156,8 +160,5 @@ class PairedRun:
         for one in self._machines.values():
             one.feed(self._chunk, self._next, end)
         fed, self._next = end - self._next, end
+        self._now = float(self._chunk.times[end - 1])
         return fed
-
-    def _cost(self, one: Machine) -> float:
-        """The holding cost that a machine has run up since the last batch."""
-        return float(one.collect()[0][AREA] @ self._prices)

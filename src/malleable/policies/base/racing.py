@@ -30,8 +30,10 @@ BATCHES, WARM_UP, JOINED = 16, 4, 12
 errors are computed from at any time."""
 EVENT, EVENT_PER_JOB = 3e-6, 8e-7
 """Seconds that a job takes in a simulation on a busy core, and more for each of those present."""
-FEWEST, MOST = 2_000, 8_000
+FEWEST, MOST = 1_500, 8_000
 """Jobs of the first stage."""
+LIMIT = 1.5
+"""Seconds, by the times of events above, after which a race ends: under some policies crowds may gather."""
 
 
 class Race(NamedTuple):
@@ -67,13 +69,16 @@ def race(
     run = PairedRun(workload, cores, programs, stream(workload, seed, first), sizes_known=sizes_known)
     trials = [Trial(0.0, 0.0)] * len(programs)
     jobs, racing, batch = [0] * len(programs), list(range(1, len(programs))), first // BATCHES
+    spent = 0.0
     for stage, length in enumerate(STAGES):
-        run.extend(batch, BATCHES * length)
+        while run.batches < BATCHES * length and spent < LIMIT:
+            run.extend(batch, run.batches + 1)
+            spent += batch * sum(EVENT + EVENT_PER_JOB * run.present[number] for number in racing)
         jobs[0] = batch * run.batches
         for number in racing:
             jobs[number] = batch * run.batches
             trials[number] = relative(_joined(run, number), _joined(run, 0))
-        if stage == len(STAY):
+        if stage == len(STAY) or spent >= LIMIT:
             break
         staying = sorted(racing, key=lambda number: trials[number].difference)[: STAY[stage]]
         for number in set(racing) - set(staying):
@@ -89,4 +94,6 @@ def race(
 
 def _joined(run: PairedRun, number: int) -> FloatArray:
     """The costs of a policy in as many batches at any time, less a quarter, as machines start empty."""
-    return run.costs_of(number)[run.batches // WARM_UP :].reshape(JOINED, -1).sum(axis=1)
+    costs = run.costs_of(number)
+    kept = len(costs) - len(costs) // WARM_UP
+    return costs[len(costs) - kept // JOINED * JOINED :].reshape(JOINED, -1).sum(axis=1)
