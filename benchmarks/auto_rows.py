@@ -19,7 +19,8 @@ from malleable.contracts import Policy
 from malleable.model import Workload, paper_workload
 from malleable.model.job_list import JobList
 from malleable.paper.experiments.shared.workloads import four_classes, job_class, sizes_of
-from malleable.policies.auto import Auto, simulated_program
+from malleable.policies.auto import Auto
+from malleable.policies.base.asking import simulated
 from malleable.policies.base.paired_trial import PairedRun, relative
 from malleable.sources import stream
 from malleable.theory.price_path import bound_for_jobs
@@ -64,7 +65,7 @@ def row(name: str, cores: int, load: float, jobs: int, *, known: bool) -> dict[s
     chosen = Auto(sizes="known" if known else "unknown").choice(made, cores).name
     seconds = process_time() - began
     policies = {one: Policy.of(one) for one in (NAMES if known else BLIND)} | {"auto": Policy.of(chosen)}
-    programs = [simulated_program(one, made, cores, known) for one in policies.values()]
+    programs = [simulated(one, made, cores, plain=known) for one in policies.values()]
     batch = jobs // BATCHES
     run = PairedRun(made, cores, programs, stream(made, SEED, batch), sizes_known=known)
     run.extend(batch, BATCHES)
@@ -82,7 +83,7 @@ def bound_below_wham(made: Workload, cores: int) -> float:
     """The bound for some jobs, relative to what WHAM costs on these."""
     chunk = stream(made, SEED, BOUND_JOBS).take()
     given = JobList(made, chunk.times, chunk.classes, chunk.sizes)
-    wham = simulated_program(Policy.of("wham"), made, cores, True)
+    wham = simulated(Policy.of("wham"), made, cores, plain=True)
     run = PairedRun(made, cores, [wham], stream(made, SEED, BOUND_JOBS), sizes_known=True)
     run.extend(BOUND_JOBS, 1)
     found = bound_for_jobs(given, cores, seconds=BOUND_SECONDS, threads=1)

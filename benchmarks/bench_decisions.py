@@ -8,12 +8,11 @@ import time
 import numpy as np
 
 from benchmarks.bench_allocate import fifty_classes
-from malleable.contracts import Policy
+from malleable.contracts import Need, Policy
 from malleable.engine.compiling import CLASS_RULE, JOB_RULE, compiled
-from malleable.engine.rule_interface import JobProgram
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
 
 CASES = (
     ("wham", False),
@@ -76,9 +75,7 @@ def run() -> list[dict]:
         population = workload(kinds)
         for name, integer in CASES:
             chosen = Policy.of(name)
-            made = chosen.program(population, CORES)
-            if hasattr(chosen, "decision"):
-                made = JobProgram(*chosen.decision(population, CORES, integer=integer))
+            made = chosen.program(population, CORES, Need(True, integer))
             for size in (JOBS, 3 * JOBS):
                 seconds = job_rule_seconds(made.rule, made.table.copy(), population, size)
                 what = {"rule": made.rule.__name__, "classes": mixture, "jobs": size}

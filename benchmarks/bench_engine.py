@@ -8,7 +8,7 @@ import time
 
 from malleable import catalog
 from malleable.contracts import Policy
-from malleable.engine.rule_interface import POOLS, ClassProgram
+from malleable.engine.rule_interface import COUNTS, POOLS
 from malleable.engine.run import Run
 from malleable.errors import MalleableError
 from malleable.model import paper_workload
@@ -23,7 +23,7 @@ LENGTH = 1 << 24
 
 
 def shape(made) -> str:
-    if not isinstance(made, ClassProgram):
+    if made.sees != COUNTS:
         return "job rule"
     return "pools" if made.discipline == POOLS else "class rule"
 

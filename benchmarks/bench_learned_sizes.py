@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from malleable.contracts import Policy
+from malleable.contracts import Need, Policy
 from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.engine.rule_interface import AGE, CLASS, COLUMNS, IDENTITY, REMAINING, SIZE, WEIGHT
 from malleable.live.core import core_price
@@ -230,7 +230,7 @@ class Runner:
         self.workload, self.cores, self.equal = workload, float(cores), not policy
         wants_price = policy == "clearing"
         made = Policy.of("clearing:price=0" if wants_price else policy or "wham")
-        self.rule, self.table, *_ = made.decision(workload, self.cores, integer=True)
+        self.rule, self.table, *_ = made.program(workload, self.cores, Need(True, whole=True))
         self.rule, self.at_price = (
             compiled(self.rule, JOB_RULE),
             end_of_market(self.table) if wants_price else -1,

@@ -24,7 +24,8 @@ from malleable.contracts import Policy
 from malleable.distributions.exponential import Exponential
 from malleable.model import Workload
 from malleable.paper.experiments.shared.workloads import balanced_hyperexponential, between, random_speedup
-from malleable.policies.auto import Auto, simulated_program
+from malleable.policies.auto import Auto
+from malleable.policies.base.asking import simulated
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
 from malleable.sources import stream
 
@@ -132,8 +133,8 @@ def compared(seed: int, known: str, wrong: str, jobs: int) -> Row:
     seconds = process_time() - began
     others = (*OTHERS[known], FITTED) if known == "known" and seed % EVERY == 0 else OTHERS[known]
     names, policies = [*others, "auto"], [*map(Policy.of, others), Policy.of(found.name)]
-    programs = [simulated_program(one, workload, cores, known == "known") for one in policies[:-1]]
-    programs.append(simulated_program(policies[-1], described, cores, known == "known"))
+    programs = [simulated(one, workload, cores, plain=known == "known") for one in policies[:-1]]
+    programs.append(simulated(policies[-1], described, cores, plain=known == "known"))
     batch, auto = jobs // BATCHES, len(names) - 1
     run = PairedRun(
         workload, cores, programs, stream(workload, FRESH + seed, batch), sizes_known=known == "known"

@@ -23,8 +23,8 @@ from malleable import compare
 from malleable.paper.experiments.e15_few_cores.held_out import LAWS, setting
 from malleable.paper.simulation_cells import described
 from malleable.policies.base.paired_trial import BLIND_BATCHES, WARM_UP, blind_trial
-from malleable.policies.improved.job_rules import job_program
-from malleable.policies.improved.plan import plan
+from malleable.policies.improved.job_rules import program
+from malleable.policies.improved.plan import BY_JOB, plan
 from malleable.policies.wham import Wham
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def measured(seed: int, jobs: int, comparisons: int, wrong: str) -> dict:
 
 def misled(workload: Workload, cores: int, value: Value, jobs: int, seed: int, confidence: float) -> dict:
     """The same with a value function that was fitted to something else, which `compare` cannot be told."""
-    rules = job_program(workload, cores, value), Wham().job_program(workload, cores)
+    rules = program(workload, cores, value, BY_JOB), Wham().program(workload, cores, BY_JOB)
     trial = blind_trial(workload, cores, *rules, seed, jobs // BLIND_BATCHES)
     far = stats.t.ppf(0.5 + 0.5 * confidence, BLIND_BATCHES - WARM_UP - 1) * trial.error
     return {

@@ -17,7 +17,7 @@ from malleable.engine.enforcement import blame_policy, label
 from malleable.errors import JobsError, ParameterError, did_you_mean
 from malleable.model import Workload, checked_cores
 from malleable.model.jobs import Jobs
-from malleable.policies.base.legal_allocation import legal_allocation
+from malleable.policies.base.asking import legal_allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ from malleable.numerics import residual_life
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model import Workload
     from malleable.model.jobs import Jobs
     from malleable.theory.market import Buyers
@@ -278,6 +278,35 @@ class Allocation(NamedTuple):
     price: float | None
 
 
+class Own(NamedTuple):
+    """Jobs that bring speedups or limits of their own are taken as classes of their own."""
+
+    workload: Workload
+    """The workload that arrives."""
+    of_class: tuple[int, ...]
+    """For each of the classes present, the class that it is of there."""
+
+
+class Need(NamedTuple):
+    """What is needed of a policy's program, beside the workload and the number of cores."""
+
+    by_job: bool = False
+    """That its rule sees single jobs: machines may demand more of jobs than class counts can tell."""
+    whole: bool = False
+    """That it gives whole cores, where there is a rule for these; what is not whole is rounded."""
+    weighed: bool = False
+    """That a job counts with the weight that it brings, which may not be that of its class."""
+    own: Own | None = None
+    """What the classes of the workload really are, where the jobs present bring speedups of their own."""
+
+    def arrivals(self, workload: Workload) -> Workload:
+        """The workload whose jobs arrive."""
+        return workload if self.own is None else self.own.workload
+
+
+ANY = Need()
+
+
 class Policy(Spec, ABC):
     """Who gets how many cores, now. A frozen value: everything it needs comes with the call."""
 
@@ -295,6 +324,9 @@ class Policy(Spec, ABC):
     blocking: ClassVar[bool] = True
     """Whether a large job can keep others waiting. The cost then depends on the squares of sizes, and heavy
     tails need longer runs. A policy that shares or serves small jobs first may say False."""
+    uses_speedups: ClassVar[bool] = True
+    """Whether it reads the class of a job only to find its speedup and widths, so that jobs that bring these
+    are taken as classes of their own. Otherwise they are of the classes that arrive, whatever they bring."""
     by_price: ClassVar[bool] = True
     """Whether the class counts act through one price alone, as `buyers` says. A class rule with buyers that
     looks at the counts in other ways says False, and its fluid equation asks the rule itself."""
@@ -304,35 +336,33 @@ class Policy(Spec, ABC):
             raise lacking
         super().__post_init__()
 
-    @abstractmethod
+    @classmethod
+    def lacks(cls) -> dict[str, str]:
+        if cls.program is not Policy.program or cls.allocate is not Policy.allocate:
+            return super().lacks()
+        written = "def allocate(self, jobs, cores, *, integer=False) -> Allocation"
+        return super().lacks() | {"an `allocate` method": written}
+
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program | None:
+        """Who gets how many cores: a rule on numbers, with everything slow done once for a number of cores.
+
+        All else asks it: `allocate`, the live scheduler and the simulator (`policies.base.asking`). None for
+        a policy that gives only `allocate`, which is then asked at every event, interpreted and slowly. A
+        policy whose answer is the same whatever is needed may leave `need` out.
+        """
+        return None
+
     def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
         """Cores for each of the jobs present, at most `cores` in total."""
+        import malleable.policies.base.asking  # noqa: PLC0415 - an import upwards, as the one below
 
-    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        """The same on the cores that jobs which cannot move leave of a `machine`, for which it is planned.
-
-        Rules of the simulator are prepared for the machine too, and told how many cores are left.
-        """
-        return self.allocate(jobs, cores, integer=integer)
+        return malleable.policies.base.asking.by_program(self, jobs, cores, cores, integer=integer)
 
     def buyers(self, workload: Workload) -> Buyers | None:
-        """The demand of each class at a price, for class rules that have one; others are asked themselves.
+        """The demand of each class at a price, for which the mean field has formulas; None if there is none.
 
-        A policy that looks at single jobs raises `not_a_class_rule`.
-        """
-        return None
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:
-        """What the simulator runs: a rule on numbers, with everything slow done once.
-
-        None for a policy that gives only `allocate`: it is then asked at every event, interpreted and slowly.
-        """
-        return None
-
-    def job_program(self, workload: Workload, cores: float) -> JobProgram | None:
-        """The same as a rule on single jobs, for machines that demand more than class counts can tell.
-
-        None for a policy that gives only `allocate`.
+        The rule of the program says the same, and is asked where there are no buyers. A policy that looks at
+        single jobs raises `not_a_class_rule`.
         """
         return None
 
@@ -360,8 +390,8 @@ class Policy(Spec, ABC):
         if isinstance(value, Policy):
             return value
         if callable(value) and not isinstance(value, type):
-            # The one import upwards, and the linter knows of it. Digests of cells follow `from` imports only:
-            # a cell names its policy, so none of them depends on this.
+            # An import upwards, which the linter knows of. Digests of cells follow `from` imports only: a
+            # cell names its policy, so none of them depends on this.
             import malleable.policies.base.function_policy  # noqa: PLC0415 - that module needs this one
 
             return malleable.policies.base.function_policy.Function(value)

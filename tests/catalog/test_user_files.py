@@ -244,7 +244,7 @@ def helper(x):
 
 """
 DATACLASS = "@dataclass(frozen=True)\n"
-NO_ALLOCATE = DATACLASS + "class SqrtShare(Policy):\n    def program(self, workload, cores): ...\n"
+NO_ALLOCATE = DATACLASS + "class SqrtShare(Policy):\n    def notes(self, workload, cores): ...\n"
 NO_RULE = DATACLASS + "class Favour(JobRule):\n    power: float = 0.5\n"
 NO_DATACLASS = "class Plain(JobRule):\n    part: float = 1.0\n    rule = staticmethod(rule)\n"
 NO_POLICY = "class Stranger:\n    def allocate(self, jobs, cores, *, integer=False): ...\n"

@@ -21,7 +21,7 @@ ENCODED = encode(FOUR.speedups, widest=CORES)
 
 
 def srpt():
-    return Policy.of("srpt").job_program(FOUR, CORES)
+    return Policy.of("srpt").program(FOUR, CORES)
 
 
 def test_time_averages_are_those_of_the_simulator():

@@ -8,7 +8,7 @@ from malleable.engine import job_log
 from malleable.engine.replaying import replay_jobs
 from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
-from malleable.simulation.program import program
+from malleable.policies.base.asking import simulated as program
 from malleable.sources import stream
 from support import random_jobs as gen
 from support import reference_simulator as reference

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from malleable import Jobs
 from malleable.contracts import Policy
 from malleable.model import Workload
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base.asking import job_rows
 from malleable.policies.clearing import Clearing
 from malleable.policies.rules.market import end_of_market
 from malleable.policies.rules.smartfill_rule import KEPT, _costates
@@ -79,7 +79,7 @@ def some_jobs(cores, size, rng):
 
 
 def costates_of(policy, jobs, cores):
-    table = policy.decision(jobs.workload, cores, integer=False).table
+    table = policy.program(jobs.workload, cores).table
     rows = job_rows(jobs, jobs.class_index)
     return _costates(rows, table, cores), float(table[end_of_market(table) + KEPT.RESERVATION])
 

@@ -14,7 +14,8 @@ from malleable.contracts import Policy
 from malleable.errors import InfeasibleError, ParameterError
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
+from malleable.policies.base.asking import allocation, simulated
 from malleable.speedups.amdahl import Amdahl
 from malleable.speedups.custom import Custom
 from malleable.speedups.power import Power
@@ -90,13 +91,13 @@ class TestEveryPolicy:
         """On what is left of a machine a policy gives what its program for the machine gives."""
         machine, load = (64.0, 0.25) if policy.startswith("fw_cam") else (12.0, 0.8)
         workload, chosen = paper_workload(machine, load), Policy.of(policy)
-        program = chosen.job_program(workload, machine)
+        program = simulated(chosen, workload, machine, plain=False)
         rng = np.random.default_rng(5)
         for size in (2, 5, 9, 14):
             jobs = Jobs.of(workload, rng.integers(0, 3, size), rng.exponential(1.0, size))
             wanted = np.zeros(size)
             program.rule(job_rows(jobs, jobs.class_index), part, program.table.copy(), wanted)
-            found = chosen.allocate_part(jobs, part, machine).cores
+            found = allocation(chosen, jobs, part, machine).cores
             np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9)
 
     @pytest.mark.parametrize("policy", POLICIES)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import malleable
-from malleable.contracts import Policy
+from malleable.contracts import Need, Policy
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
 from malleable.policies.base import job_rows
@@ -34,7 +34,7 @@ def test_a_width_of_wham_is_found_within_eight_files(speedup, integer, size):
     made = Workload.from_dict({"classes": [gen.job_class("one", 1.0, 1.0, speedup, 1.0)]})
     rng = np.random.default_rng(size)
     jobs = Jobs.of(made, [0] * size, rng.exponential(1.0, size), weight=rng.uniform(1.0, 3.0, size))
-    rule, table, *_ = Policy.of("wham").decision(made, 16.0, integer=integer)
+    rule, table, *_ = Policy.of("wham").program(made, 16.0, Need(True, integer))
     rows, widths, files = job_rows(jobs, jobs.class_index), np.zeros(size), {ROOT / "policies" / "wham.py"}
     before = sys.getprofile()
     sys.setprofile(lambda frame, *_: files.add(Path(frame.f_code.co_filename)))

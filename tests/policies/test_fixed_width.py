@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from malleable.engine.rule_interface import CLASS, COLUMNS
-from malleable.policies.fixed_width import fixed_width, pools_table
+from malleable.policies.rules.fixed_widths import fixed_width, pools_table
 
 
 @pytest.mark.parametrize(("cores", "wanted"), [(7.0, [3, 1, 3]), (4.0, [3, 1, 0]), (2.0, [0, 1, 0])])

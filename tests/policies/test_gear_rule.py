@@ -14,7 +14,7 @@ import malleable
 from malleable.contracts import Policy
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
 from malleable.policies.rules.class_rules import WHAM, WORK
 from malleable.policies.rules.gears import gear_rule, gear_table
 from support import strategies as gen

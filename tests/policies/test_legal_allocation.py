@@ -16,7 +16,8 @@ from malleable.errors import InfeasibleError, JobsError, ParameterError, Unstabl
 from malleable.model import Workload
 from malleable.model.job_files import parse_jobs
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
+from malleable.policies.base.asking import simulated
 from malleable.policies.base.periodic_restarts import change_factor
 from malleable.simulation import program
 from malleable.sources import Chunk
@@ -103,7 +104,7 @@ def test_beside_a_job_that_cannot_move(name):
     made = workload({"shape": "rigid", "width": 4}, {}, {"holding_cost": 5.0}).at(12, 0.7)
     jobs = Jobs.of(made, [0, 1, 1, 2, 1], [2.0, 3.0, 1.0, 0.5, 0.2], held=[4.0, 0.0, 0.0, 0.0, 0.0])
     others = jobs.only(np.arange(1, 5))
-    one, wanted = Policy.of(name).job_program(made, 12.0), np.zeros(4)
+    one, wanted = simulated(Policy.of(name), made, 12.0), np.zeros(4)
     one.rule(job_rows(others, others.class_index), 8.0, one.table.copy(), wanted)
     found = malleable.allocate(made, jobs, 12, name).cores
     np.testing.assert_allclose(found, [4.0, *wanted], rtol=1e-7)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from malleable.contracts import Policy
+from malleable.contracts import Need, Policy
 from malleable.engine.compiling import CLASS_RULE, JOB_RULE, compiled
-from malleable.engine.rule_interface import FIFO, INDEX, POOLS, SHARE, ClassProgram, JobProgram
+from malleable.engine.rule_interface import COUNTS, FIFO, INDEX, JOBS, POOLS, SHARE
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
 from malleable.policies.equi import Equi
 from malleable.policies.fw_cam import FwCam
 from malleable.policies.fw_cam_repaired import FwCamRepaired
@@ -20,14 +20,13 @@ from malleable.policies.greedy import Greedy
 from malleable.policies.greedy_star import GreedyStar
 from malleable.policies.rules.class_rules import (
     equi_rule,
-    fixed_rule,
     greedy_rule,
     market_table,
     newton_rule,
     quadratic_rule,
     wham_rule,
 )
-from malleable.policies.rules.market import market_jobs_table
+from malleable.policies.rules.fixed_widths import fixed_rule
 from malleable.policies.rules.market_rules import greedy_jobs_rule, wham_integer_rule, wham_jobs_rule
 from malleable.policies.rules.whittle_rule import whittle_rule
 from malleable.policies.wham import Wham
@@ -45,13 +44,7 @@ ONE_CORE = ("power", "amdahl", "usl")
 
 def job_program(policy, workload, cores):
     """The policy's job rule and table, also where a class rule would do."""
-    program = policy.program(workload, cores)
-    if isinstance(program, JobProgram):
-        return program
-    if isinstance(policy, Greedy):
-        table = market_jobs_table(workload, cores, str(policy.weight), shy=policy.shy)
-        return JobProgram(greedy_jobs_rule, table)
-    return JobProgram(wham_jobs_rule, market_jobs_table(workload, cores))
+    return policy.program(workload, cores, Need(by_job=True))
 
 
 def run(rule, table, jobs, cores):
@@ -165,8 +158,8 @@ def test_class_rules_are_the_policies(policy, population):
     """While jobs are fewer than cores, the class rule gives each class what `allocate` gives its jobs."""
     workload, cores, sets = population
     program = policy.program(workload, np.ceil(cores))
-    assert isinstance(program, ClassProgram)
-    assert isinstance(policy.program(workload, np.floor(cores) + 0.5), (JobProgram, ClassProgram))
+    assert program.sees == COUNTS
+    assert policy.program(workload, np.floor(cores) + 0.5).sees in {JOBS, COUNTS}
     sets = [jobs for jobs in sets if len(jobs) < cores]
     assume(sets)
     rules = {program.rule: program.table}
@@ -238,7 +231,7 @@ def test_the_simplest_program_that_is_exact(policy, speedups, cores, rule, disci
     """Class rules where counts say it all and cores are whole; job rules elsewhere."""
     program = policy.program(workload_of(*speedups), cores)
     assert program.rule is rule
-    assert getattr(program, "discipline", None) == discipline
+    assert (program.discipline if program.sees == COUNTS else None) == discipline
 
 
 @pytest.mark.parametrize("policy", [FwCam(), FwCamRepaired(beta=0.76)], ids=repr)
@@ -320,7 +313,7 @@ def test_a_finished_job_on_whole_cores(kind, remaining):
     workload = workload_of({"kind": "power", "exponent": 0.9}, {"kind": "amdahl", "sequential": 0.2})
     jobs = Jobs.of(workload, [1, 0, 1, 0], [1.0, remaining, 2.0, 3.0], age=[3.0, 2.0, 1.0, 0.0])
     assert policy.allocate(jobs, 8, integer=True).cores.tolist() == [0.0, 8.0, 0.0, 0.0]
-    rule, table, *_ = policy.decision(workload, 8.0, integer=True)
+    rule, table, *_ = policy.program(workload, 8.0, Need(True, whole=True))
     assert run(compiled(rule, JOB_RULE), table.copy(), jobs, 8.0).tolist() == [0.0, 8.0, 0.0, 0.0]
 
 
@@ -328,6 +321,6 @@ def test_more_whole_cores_wanted_than_integers_count():
     """A job that would take 10^29 cores at the value of another has all there are, compiled too."""
     workload = workload_of(*[{"kind": "power", "exponent": 0.97}] * 2, costs=(1.0, 8.0), means=(1.0, 1.0))
     jobs = Jobs.of(workload, [0, 1], [1.0, 1.0])
-    rule, table, *_ = Greedy("c").decision(workload, 6.0, integer=True)
+    rule, table, *_ = Greedy("c").program(workload, 6.0, Need(True, whole=True))
     for function in (rule, compiled(rule, JOB_RULE)):
         assert run(function, table.copy(), jobs, 6.0).tolist() == [0.0, 6.0]

@@ -15,7 +15,8 @@ from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.engine.rule_interface import AGE, HELD
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
+from malleable.policies.base.asking import allocation
 from malleable.policies.pollux import Pollux, fill_by_price
 from malleable.policies.sia import Sia
 from support import strategies as gen
@@ -139,7 +140,7 @@ def test_sia_chooses_among_allowed_widths(widths, choices):
     for count in range(1, 9):
         jobs = Jobs.of(workload, np.zeros(count, dtype=int), np.ones(count))
         for n in range(min(choices), 9):
-            out = Sia(period=1.0).allocate_part(jobs, float(n), 8.0).cores
+            out = allocation(Sia(period=1.0), jobs, float(n), 8.0).cores
             assert out.sum() <= n
             seen |= set(out.tolist())
     assert seen - {0.0} == choices
@@ -159,9 +160,9 @@ def test_large_instances_go_by_price(name):
 def test_timing():
     """Periods are in the workload's own time unless given, and none for the other rules."""
     mean = PAPER.total_load / PAPER.total_rate
-    assert Policy.of("pollux").period_on(PAPER) == pytest.approx(0.01 * mean)
-    assert Policy.of("sia:period=60,restart=30").period_on(PAPER) == 60.0
-    assert Policy.of("hell").period_on(PAPER) == 0.0
+    assert Policy.of("pollux").program(PAPER, 8).period == pytest.approx(0.01 * mean)
+    assert Policy.of("sia:period=60,restart=30").program(PAPER, 8).period == 60.0
+    assert Policy.of("hell").program(PAPER, 8).period == 0.0
 
 
 def test_restarts_are_those_of_the_classes():

@@ -7,7 +7,7 @@ import pytest
 
 from malleable.contracts import Policy
 from malleable.model import Workload
-from malleable.policies.auto import simulated_program
+from malleable.policies.base.asking import simulated
 from malleable.policies.base.paired_trial import PairedRun, relative
 from malleable.policies.base.racing import BATCHES, EVENT, EVENT_PER_JOB, FEWEST, MOST, STAGES, jobs_for, race
 from malleable.sources import stream
@@ -22,7 +22,7 @@ FIRST = 1_600
 
 
 def programs(*names):
-    return [simulated_program(Policy.of(name), MACHINE, 4.0, True) for name in names]
+    return [simulated(Policy.of(name), MACHINE, 4.0, plain=True) for name in names]
 
 
 def test_the_better_policy_wins_as_a_long_run_says():

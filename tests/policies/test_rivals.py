@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from malleable import catalog
-from malleable.contracts import Policy
+from malleable.contracts import Need, Policy
 from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.engine.rule_interface import COLUMNS, REMAINING
 from malleable.errors import InfeasibleError, ParameterError, PolicyError, WorkloadError
 from malleable.model import Workload
 from malleable.model.jobs import Jobs
+from malleable.policies.base import JobRule, job_rows
 from malleable.policies.base.class_priority import parallelism
 from malleable.policies.base.function_policy import Function
-from malleable.policies.base.job_rule import JobRule, job_rows
 from malleable.policies.fixed_width import FixedWidth
 from malleable.policies.hesrpt import Hesrpt
 from malleable.policies.knee import Knee
@@ -63,10 +63,10 @@ def test_sane_and_the_same_when_compiled(name):
     assert isinstance(policy, JobRule)
     assert catalog.normalised(name) in catalog.kinds("policies")
     rule = compiled(policy.rule, JOB_RULE)
-    rule(np.zeros((0, COLUMNS)), 8.0, policy.prepare(PAPER, 8.0), np.zeros(0))
-    policy.rule(np.zeros((0, COLUMNS)), 8.0, policy.prepare(PAPER, 8.0), np.zeros(0))
+    rule(np.zeros((0, COLUMNS)), 8.0, policy.program(PAPER, 8.0, Need(by_job=True)).table, np.zeros(0))
+    policy.rule(np.zeros((0, COLUMNS)), 8.0, policy.program(PAPER, 8.0, Need(by_job=True)).table, np.zeros(0))
     for n in (1.0, 2.0, 7.0, 112.0 / 15.0, 64.0, 100.0):
-        table = policy.prepare(PAPER, n)
+        table = policy.program(PAPER, n, Need(by_job=True)).table
         for size in range(1, 101):
             jobs = random_jobs(size, size, held=3)
             out = np.full(size, np.nan)
@@ -234,7 +234,7 @@ def test_policy_from_a_file(tmp_path):
         "    period = 2.0\n"
     )
     policy = Policy.of(f"{file}:Last")
-    assert policy.period_on(PAPER) == 2.0
+    assert policy.program(PAPER, 4).period == 2.0
     assert cores_of(policy, Jobs.of(PAPER, [0, 1], [1.0, 1.0], age=[1.0, 2.0]), 4).tolist() == [4.0, 0.0]
 
 

@@ -12,7 +12,7 @@ from malleable.contracts import Policy
 from malleable.engine.rule_interface import COLUMNS, IDENTITY
 from malleable.model import Workload
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
 from malleable.policies.hesrpt import shares
 from malleable.policies.rules.smartfill_rule import smartfill_rule
 from malleable.policies.smartfill import Smartfill
@@ -66,7 +66,7 @@ def test_one_power_law_is_hesrpt():
 def test_what_is_kept_changes_nothing(seed):
     """Events in a row with one table give what each of them gives with a fresh one."""
     rng = np.random.default_rng(seed)
-    kept = Smartfill().decision(FOUR, CORES, integer=False).table
+    kept = Smartfill().program(FOUR, CORES).table
     jobs = some_jobs(int(rng.integers(2, 14)), seed)
     rows = job_rows(jobs, jobs.class_index)
     new = len(rows)
@@ -82,7 +82,7 @@ def test_what_is_kept_changes_nothing(seed):
         rows = np.ascontiguousarray(rows).reshape(-1, COLUMNS)
         out, fresh = np.zeros(len(rows)), np.zeros(len(rows))
         smartfill_rule(rows, CORES, kept, out)
-        smartfill_rule(rows, CORES, Smartfill().decision(FOUR, CORES, integer=False).table, fresh)
+        smartfill_rule(rows, CORES, Smartfill().program(FOUR, CORES).table, fresh)
         np.testing.assert_allclose(out, fresh, atol=1e-7)
 
 

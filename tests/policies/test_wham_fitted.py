@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import malleable
 from malleable import Jobs
-from malleable.contracts import Distribution, Policy
-from malleable.engine.rule_interface import JobProgram
+from malleable.contracts import Distribution, Need, Policy
+from malleable.engine.rule_interface import JOBS
 from malleable.engine.speedup_table import encode
 from malleable.model import Workload
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.paper.experiments.e15_few_cores.systems import WORKLOADS as SYSTEMS
 from malleable.paper.experiments.shared.workloads import short_and_long
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
 from malleable.policies.base.paired_trial import Trial
 from malleable.policies.fitted import improvement as improving
 from malleable.policies.fitted.size_value import fitted_rule, value_numbers
@@ -158,7 +158,7 @@ def test_compiled_is_interpreted():
     from malleable.engine.compiling import JOB_RULE, compiled
 
     workload = four()
-    table, rule = QUICK.decision(workload, CORES, integer=False).table, compiled(fitted_rule, JOB_RULE)
+    table, rule = QUICK.program(workload, CORES).table, compiled(fitted_rule, JOB_RULE)
     for size in (1, 2, 5, 11, 20, 40):
         jobs = some_jobs(workload, size, size)
         rows, out, same = job_rows(jobs, jobs.class_index), np.zeros(size), np.zeros(size)
@@ -304,10 +304,10 @@ def test_the_table_ends_with_the_numbers_of_the_fit():
     """The numbers of the fit stand where the rule looks for them."""
     workload = four()
     numbers = QUICK.improvement(workload, CORES).numbers
-    table = QUICK.decision(workload, CORES, integer=False).table
-    whole = QUICK.decision(workload, CORES, integer=True).table
+    table = QUICK.program(workload, CORES).table
+    whole = QUICK.program(workload, CORES, Need(whole=True)).table
     assert (
         table[value_numbers(table) :].tolist() == numbers.tolist() == whole[value_numbers(whole) :].tolist()
     )
-    assert isinstance(QUICK.program(workload, CORES), JobProgram)
+    assert QUICK.program(workload, CORES).sees == JOBS
     assert len(encode(workload.speedups)) < value_numbers(table)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import malleable
-from malleable.contracts import Policy
+from malleable.contracts import Need, Policy
 from malleable.engine.compiling import CLASS_RULE, compiled
-from malleable.engine.rule_interface import SHARE, ClassProgram, JobProgram
+from malleable.engine.rule_interface import COUNTS, JOBS, SHARE
 from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
-from malleable.policies.base.job_rule import job_rows
+from malleable.policies.base import job_rows
 from malleable.policies.base.paired_trial import Trial, relative
 from malleable.policies.improved import paths
 from malleable.policies.improved import plan as planning
@@ -154,12 +154,12 @@ class TestEverywhere:
     def test_programs(self):
         """A class rule where one core is the least width of every class, else a job rule."""
         made = IMPROVED.program(WEIGHTS.at(8, 0.7), 8)
-        assert isinstance(made, ClassProgram)
+        assert made.sees == COUNTS
         assert made.discipline == SHARE
         rows = WEIGHTS.to_dict()["classes"]
         rooftops = [{**row, "speedup": {"kind": "rooftop", "cores": 3 + i}} for i, row in enumerate(rows)]
         linear = Workload.from_dict({"name": "rooftops", "classes": rooftops}).at(8, 0.7)
-        assert isinstance(IMPROVED.program(linear, 8), JobProgram)
+        assert IMPROVED.program(linear, 8).sees == JOBS
 
     def test_allocate_runs_the_rule_of_the_simulator(self):
         """The same cores from `allocate`, to the bit, and from GREEDY where no class is served in part.
@@ -212,7 +212,7 @@ class TestEverywhere:
         """Where no class is served in part, a job gets what the rule on counts gives its class."""
         made = FOUR.at(12, 0.7)
         program, counts = IMPROVED.program(made, 12), np.array([0.0, 2.0, 1.0, 2.0])
-        widths, out, by_job = np.zeros(4), np.zeros(5), IMPROVED.job_program(made, 12)
+        widths, out, by_job = np.zeros(4), np.zeros(5), IMPROVED.program(made, 12, Need(by_job=True))
         program.rule(counts, 12.0, program.table.copy(), widths)
         index = np.repeat(np.arange(4), counts.astype(int))
         jobs = Jobs.of(made, index, np.ones(5))

@@ -22,7 +22,8 @@ import math
 import numpy as np
 
 from malleable.model.jobs import Jobs
-from malleable.policies.base.job_rule import JobRule, job_rows
+from malleable.policies.base import job_rows
+from malleable.policies.base.asking import simulated
 from malleable.policies.fw_cam import FwCam
 
 SAME_TIME, SAME_WIDTH = 1e-12, 1e-9
@@ -33,7 +34,7 @@ def departures(policy, workload, cores, times, classes, sizes, weights=(), *, ch
     """When each job leaves, all of them let finish; `changes` are pairs of a time and a number of cores."""
     if isinstance(policy, FwCam) and all(one.plain for one in workload.job_types) and not changes:
         return separate_queues(policy.plan(workload, cores), workload, times, classes, sizes)
-    period = policy.period_on(workload) if isinstance(policy, JobRule) else 0.0
+    period = simulated(policy, workload, cores).period
     simulator = Simulator(policy, workload, cores, period, changes, known)
     return simulator.run(times, classes, sizes, weights)
 
@@ -59,7 +60,7 @@ class Simulator:
         self.changes = sorted(changes, reverse=True)
         self.types = workload.job_types
         plain = known and not changes and all(one.plain for one in self.types)
-        self.program = None if plain else policy.job_program(workload, cores)
+        self.program = None if plain else simulated(policy, workload, cores, plain=False)
         self.demanding = not all(one.plain for one in self.types)
         self.now, self.round = 0.0, math.inf
         self.jobs = []

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 
 from malleable import mean_field, simulate
 from malleable.contracts import Allocation, Policy
-from malleable.engine.rule_interface import FIFO, INDEX, POOLS, SHARE, ClassProgram
+from malleable.engine.rule_interface import COUNTS, FIFO, INDEX, POOLS, SHARE, ClassProgram
 from malleable.errors import PolicyError, PolicyRaisedError, UnstableError, UnsupportedError
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.policies.equi import Equi
@@ -114,7 +114,7 @@ class TestTheKnown:
     def test_fixed_points(self, asked, known, situation):
         """For mixed speedups and phase-type sizes, at any load, the fixed point is that of the formulas."""
         workload, cores = situation[0], math.ceil(situation[1])
-        assume(isinstance(asked.program(workload, cores), ClassProgram))
+        assume(asked.program(workload, cores).sees == COUNTS)
         made, expected = (fluid_of(workload, policy, cores) for policy in (asked, known))
         assert (type(made), type(expected)) == (CountFluid, Fluid)
         point = made.fixed_point()

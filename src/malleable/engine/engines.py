@@ -14,7 +14,7 @@ from malleable.errors import ParameterError, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.engine.run import Outcome
     from malleable.model import Workload
 
@@ -56,9 +56,7 @@ ENGINES: Mapping[str, Callable[..., StartedRun]] = {DEFAULT_ENGINE: Run, GPU_ENG
 """`cpu` runs compiled kernels, event by event, on one core; `gpu` a replication in each thread of a GPU."""
 
 
-def start_run(
-    engine: str, workload: Workload, cores: float, program: ClassProgram | JobProgram, **options: Any
-) -> StartedRun:
+def start_run(engine: str, workload: Workload, cores: float, program: Program, **options: Any) -> StartedRun:
     """A run of the program on the engine of that name; `options` are those of `Run`."""
     if engine not in ENGINES:
         raise ParameterError(f"there is no engine {engine!r}", did_you_mean(engine, ENGINES))

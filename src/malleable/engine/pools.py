@@ -13,22 +13,22 @@ import numpy as np
 
 from malleable.engine.enforcement import refusal
 from malleable.engine.rule_interface import (
+    COUNTS,
     NEGATIVE,
     NOT_A_NUMBER,
     OVER_ALLOCATED,
     POOLS,
     TOLERANCE,
-    ClassProgram,
+    Program,
 )
 from malleable.errors import PolicyError
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
 
 
-def pool_widths(program: ClassProgram, cores: float, classes: int) -> FloatArray:
+def pool_widths(program: Program, cores: float, classes: int) -> FloatArray:
     """Cores of a slot of each class, checked: a pool's rule has only one answer."""
     slots, widths = np.asarray(program.slots), np.zeros(classes)
     if slots.shape != (classes,) or not all(n >= 0 and n == int(n) for n in program.slots):
@@ -46,9 +46,9 @@ def pool_widths(program: ClassProgram, cores: float, classes: int) -> FloatArray
     return widths
 
 
-def pool_loads(program: ClassProgram | JobProgram, workload: Workload, cores: float) -> tuple[float, ...]:
+def pool_loads(program: Program, workload: Workload, cores: float) -> tuple[float, ...]:
     """The load of each class's pool; empty where the policy has no pools."""
-    if not isinstance(program, ClassProgram) or program.discipline != POOLS:
+    if program.sees != COUNTS or program.discipline != POOLS:
         return ()
     widths = pool_widths(program, cores, len(workload.classes))
     speeds = np.array([float(s(k)) for s, k in zip(workload.speedups, widths, strict=True)])

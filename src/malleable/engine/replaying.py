@@ -11,7 +11,7 @@ from malleable.engine.interruptible import run_interruptibly
 from malleable.engine.job_log import CHANGES, END, FIRST, HELD_AREA, LENGTH, RENT, START
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads like the paper's symbols
 from malleable.engine.machines import machine
-from malleable.engine.rule_interface import ClassProgram
+from malleable.engine.rule_interface import COUNTS, Program
 from malleable.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.engine.job_log import PricePath
     from malleable.engine.machines import Machine
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
     from malleable.sources.streams import Chunk
 
@@ -75,7 +74,7 @@ class Replayed(NamedTuple):
 def replay_jobs(
     workload: Workload,
     cores: float,
-    program: ClassProgram | JobProgram,
+    program: Program,
     jobs: Chunk,
     *,
     name: str = "",
@@ -117,9 +116,9 @@ def replay_jobs(
     return Replayed(log, usage, used, overload, end, runner.events, seconds, interrupted or runner.stopped)
 
 
-def check_weights(program: ClassProgram | JobProgram, jobs: Chunk) -> None:
+def check_weights(program: Program, jobs: Chunk) -> None:
     """Refuse weights of single jobs where the rule sees class counts alone."""
-    if jobs.weights.size and isinstance(program, ClassProgram):
+    if jobs.weights.size and program.sees == COUNTS:
         raise UnsupportedError(
             f"a rule on class counts cannot see the weights of {jobs.weights.size} single jobs",
             "make a class for each weight: malleable.simulation.given.by_weight does",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray
+    from malleable.model.jobs import Jobs
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -21,32 +22,76 @@ def inlined(function: Function) -> Function:
     return function
 
 
-class ClassProgram(NamedTuple):
-    """A policy that looks at class counts alone: shapes 1 (class rule) and 2 (pools).
+JOBS, COUNTS = "jobs", "counts"
+"""What a rule sees: every single job, or how many jobs of each class there are."""
+# What happens to jobs beyond those that a rule on class counts can serve.
+SHARE = 0
+"""No job waits: widths below one are shares of a core (EQUI)."""
+INDEX = 1
+"""N > n: the n jobs with the largest c/x have one core each (WHAM, SRPT)."""
+FIFO = 2
+"""N > n: the n earliest have one core each (GREEDY, FCFS)."""
+POOLS = 3
+"""Each class has its own number of slots of fixed width, first come first served (FW-CAM)."""
 
-    `rule(counts, cores, table, out)` writes cores per job of each class while all jobs can be served;
-    `discipline` says what happens otherwise. Pools have constant widths, so their rule is called once.
+
+class Moment(NamedTuple):
+    """One decision: the jobs, their rows as the rule saw them, and what it gave these."""
+
+    jobs: Jobs
+    rows: FloatArray
+    cores: float
+    table: FloatArray
+    widths: FloatArray
+
+
+class Program(NamedTuple):
+    """A policy's answer: a rule on numbers, with everything slow done once. `allocate` and the engine run it.
+
+    `rule(jobs, cores, table, out)` writes the cores of each job. One that sees counts is called as
+    `rule(counts, cores, table, out)` and writes cores per job of each class while all jobs can be served.
     """
 
     rule: Callable[..., None]
     table: FloatArray
-    discipline: int
+    sees: str = JOBS
+    discipline: int = SHARE
+    """What happens, under a rule on counts, when there are more jobs than it can serve."""
     slots: tuple[int, ...] = ()
-
-
-class JobProgram(NamedTuple):
-    """A policy that looks at every job: shape 3.
-
-    `rule(jobs, cores, table, out)` writes cores of each job; it is asked at arrivals and departures, or
-    every `period` if that is positive. `sharing`: it may give a job a part of one core. `sees_all`: it is
-    asked about the jobs that cannot move now, too.
-    """
-
-    rule: Callable[..., None]
-    table: FloatArray
+    """Those of each class, for pools: their widths are constant, so the rule is called once."""
     period: float = 0.0
+    """A rule on jobs is asked this often; 0: at arrivals and departures."""
     sharing: bool = False
+    """Whether it may give a job a part of one core."""
     sees_all: bool = False
+    """Whether it is asked about the jobs that cannot move now, too."""
+    whole: bool = False
+    """Whether the rule always gives whole cores."""
+    price: Callable[[FloatArray, FloatArray, FloatArray], float | None] | None = None
+    """Reads the price of the last decision from its jobs, its table and its widths."""
+    weighs: str = ""
+    """What jobs weigh where they share the cores at one price: 1, mu, c, cmu or c/x. Prices and the weights
+    of jobs are then in a unit that leaves room for them (`policies.rules.market.weight_unit`)."""
+    to_whole: Callable[[Moment], FloatArray] | None = None
+    """Whole cores in place of those that the rule gave; without it, the nearest ones of the same total."""
+
+
+def ClassProgram(  # noqa: N802 - the name that files of users have
+    rule: Callable[..., None], table: FloatArray, discipline: int, slots: tuple[int, ...] = ()
+) -> Program:
+    """A program on class counts."""
+    return Program(rule, table, COUNTS, discipline, slots)
+
+
+def JobProgram(  # noqa: N802 - the name that files of users have
+    rule: Callable[..., None],
+    table: FloatArray,
+    period: float = 0.0,
+    sharing: bool = False,
+    sees_all: bool = False,
+) -> Program:
+    """A program on single jobs."""
+    return Program(rule, table, period=period, sharing=sharing, sees_all=sees_all)
 
 
 # Columns of the job array that a job rule sees: one row per job, earliest arrival first.
@@ -68,16 +113,6 @@ IDENTITY = 7
 """A number that the job keeps for life, in order of arrival."""
 COLUMNS = 8
 """A row fills a cache line; a ninth column made crowded machines half as fast."""
-
-# What happens to jobs beyond those that a class rule can serve.
-SHARE = 0
-"""No job waits: widths below one are shares of a core (EQUI)."""
-INDEX = 1
-"""N > n: the n jobs with the largest c/x have one core each (WHAM, SRPT)."""
-FIFO = 2
-"""N > n: the n earliest have one core each (GREEDY, FCFS)."""
-POOLS = 3
-"""Each class has its own number of slots of fixed width, first come first served (FW-CAM)."""
 
 # Why a kernel returned.
 DONE = 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from malleable.contracts import CoreChanges, FloatArray
     from malleable.engine.machines import Snapshot
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model import Workload
     from malleable.sources.streams import Chunk, Stream
 
@@ -70,7 +70,7 @@ class Run:
         self,
         workload: Workload,
         cores: float,
-        program: ClassProgram | JobProgram,
+        program: Program,
         *,
         jobs: int,
         source: Stream,
@@ -219,7 +219,7 @@ def _stride(jobs: int, shortest: int) -> int:
 def departures(
     workload: Workload,
     cores: float,
-    program: ClassProgram | JobProgram,
+    program: Program,
     jobs: Chunk,
     *,
     interpreted: bool = False,

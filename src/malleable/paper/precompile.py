@@ -14,7 +14,7 @@ from malleable import catalog
 from malleable.engine.compiling import code_size
 from malleable.engine.kernels.class_kernel import class_kernel
 from malleable.engine.machines import machine
-from malleable.engine.rule_interface import ClassProgram
+from malleable.engine.rule_interface import COUNTS
 from malleable.errors import MalleableError
 from malleable.model import paper_workload
 
@@ -56,7 +56,7 @@ def rules_of(cells: Iterable[Cell]) -> list[Rules]:
     long: list[Rules] = []
     for text, made in by_rule.values():
         alone = Rules((text,), WEIGHT * code_size(made.rule))
-        (short if isinstance(made, ClassProgram) else long).append(alone)
+        (short if made.sees == COUNTS else long).append(alone)
     long.sort(key=lambda rules: -rules.weight)
     if not short:
         return long

@@ -23,7 +23,8 @@ from malleable.engine.kernels.class_kernel import AREA
 from malleable.engine.machines import machine
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, checked_cores
-from malleable.policies.base import Policy, memoized
+from malleable.policies.base import ANY, Need, Policy, Program, memoized
+from malleable.policies.base.asking import simulated
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
 from malleable.policies.base.racing import BATCHES, WARM_UP, jobs_for, race
 from malleable.policies.clearing import Clearing
@@ -33,10 +34,7 @@ from malleable.policies.wham_fitted import WhamFitted
 from malleable.sources import stream
 
 if TYPE_CHECKING:
-    from malleable.contracts import Allocation
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 YARDSTICK = "wham"
 CLEARINGS = ("clearing:factor=0.3,order=best", "clearing:order=best", "clearing:factor=3,order=best")
@@ -97,17 +95,8 @@ class Auto(Policy):
         """The policy that was chosen."""
         return Policy.of(self.choice(workload, cores).name)
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        return self.allocate_part(jobs, cores, cores, integer=integer)
-
-    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        return self.policy(jobs.workload, machine).allocate_part(jobs, cores, machine, integer=integer)
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram | None:
-        return self.policy(workload, cores).program(workload, cores)
-
-    def job_program(self, workload: Workload, cores: float) -> JobProgram | None:
-        return self.policy(workload, cores).job_program(workload, cores)
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program | None:
+        return self.policy(need.arrivals(workload), cores).program(workload, cores, need)
 
     def in_effect(self, workload: Workload, cores: float) -> Policy:
         return self.policy(workload, cores).in_effect(workload, cores)
@@ -163,15 +152,13 @@ def _hopeless(workload: Workload, cores: float) -> str:
 
 def _mean_present(workload: Workload, cores: float) -> float:
     """Jobs present at once under WHAM, from a short run."""
-    one = machine(workload, cores, simulated_program(Wham(), workload, cores, True))
+    one = machine(workload, cores, simulated(Wham(), workload, cores, plain=True))
     jobs = stream(workload, SEED, PILOT).take()
     one.feed(jobs, 0, jobs.size)
     return float(one.collect()[0][AREA].sum() / jobs.times[-1])
 
 
-def _entrants(
-    workload: Workload, cores: float, sizes_known: bool, present: float
-) -> dict[str, ClassProgram | JobProgram]:
+def _entrants(workload: Workload, cores: float, sizes_known: bool, present: float) -> dict[str, Program]:
     """Names and programs of those who race, the yardstick first."""
     policies: dict[str, Policy] = {YARDSTICK: Wham()}
     policies |= {name: Policy.of(name) for name in (KNOWN if sizes_known else UNKNOWN)}
@@ -186,25 +173,16 @@ def _entrants(
     programs = {}
     for name, policy in policies.items():
         try:
-            programs[name] = simulated_program(policy, workload, cores, sizes_known)
+            programs[name] = simulated(policy, workload, cores, plain=sizes_known)
         except (InfeasibleError, UnsupportedError):
             continue
     return programs
 
 
-def simulated_program(
-    policy: Policy, workload: Workload, cores: float, sizes_known: bool
-) -> ClassProgram | JobProgram:
-    """What the simulator runs."""
-    if sizes_known and workload.plain:
-        return policy.program(workload, cores)
-    return policy.job_program(workload, cores)
-
-
 def _loses(
     workload: Workload,
     cores: float,
-    programs: tuple[ClassProgram | JobProgram, ...],
+    programs: tuple[Program, ...],
     jobs: int,
     sizes_known: bool,
 ) -> str:

@@ -24,10 +24,10 @@ are present.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from malleable.errors import InfeasibleError
-from malleable.policies.base import Decision, JobRule, NonNegative, memoized
+from malleable.policies.base import ANY, Need, NonNegative, Program, memoized
 from malleable.policies.rules.market import MARKET, end_of_market
 from malleable.policies.rules.smartfill_rule import ALONE, BEST, KEPT, SHARE
 from malleable.policies.smartfill import Smartfill
@@ -42,29 +42,30 @@ ORDERS = {"share": SHARE, "alone": ALONE, "best": BEST}
 
 
 @dataclass(frozen=True)
-class Clearing(JobRule):
+class Clearing(Smartfill):
     """Clear the jobs present at the `price` of a core: what it is worth to later jobs, found if not given."""
 
-    blocking: ClassVar[bool] = False
     price: NonNegative | None = None
     factor: NonNegative = 1.0
     order: Literal["share", "alone", "best"] = "share"
     power: NonNegative = 0.5
 
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
         try:
-            price = _long_run_price(workload, cores) if self.price is None else self.price
+            price = _long_run_price(need.arrivals(workload), cores) if self.price is None else self.price
         except InfeasibleError:  # no price is high enough for so much work
-            return Wham().decision(workload, cores, integer=integer)
-        made = Smartfill().decision(workload, cores, integer=integer)
+            return Wham().program(workload, cores, need._replace(by_job=True))
+        made = super().program(workload, cores, need)
         kept = end_of_market(made.table)
         made.table[kept + KEPT.RESERVATION] = price * self.factor
         made.table[kept + KEPT.ORDER], made.table[kept + KEPT.POWER] = ORDERS[self.order], self.power
-        return made
+        return made._replace(price=cleared_price)
 
-    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:  # noqa: ARG002
-        price = float(table[int(table[1]) + MARKET.CLEARED])
-        return price if price > 0.0 else None
+
+def cleared_price(rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:  # noqa: ARG001
+    """The price of the last decision; None where cores are left over."""
+    price = float(table[int(table[1]) + MARKET.CLEARED])
+    return price if price > 0.0 else None
 
 
 @memoized

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable.policies.base import DUST, FIFO, ClassProgram
+from malleable.policies.base import ANY, COUNTS, DUST, FIFO, Need, Program
 from malleable.policies.base.batch_rule import BatchRule
-from malleable.policies.rules.class_rules import fixed_rule, fixed_table
+from malleable.policies.rules.fixed_widths import fixed_rule, fixed_table
 from malleable.policies.rules.requests import asked_width
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ class Fcfs(BatchRule):
     """FCFS-n: one core each, first come first served."""
 
     rule = staticmethod(fcfs)
-    uses_speedups: ClassVar[bool] = False
 
     def buyers(self, workload: Workload) -> None:
         """None: nothing has a price, but counts say it all."""
 
-    def program(self, workload: Workload, cores: float) -> ClassProgram:
-        """The same as a class rule: counts say it all while every job has a core, then the earliest do."""
-        return ClassProgram(
-            fixed_rule, fixed_table(workload.speedups, np.ones(len(workload.classes)), cores), FIFO
-        )
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        """Counts say it all while every job has a core, and then the earliest have one."""
+        if need.by_job:
+            return super().program(workload, cores, need)
+        one_each = fixed_table(workload.speedups, np.ones(len(workload.classes)), cores)
+        return Program(fixed_rule, one_each, COUNTS, FIFO)

@@ -18,38 +18,14 @@ from annotated_types import Ge, Lt, MinLen
 
 from malleable.catalog.spec import INFINITY
 from malleable.errors import InfeasibleError, ParameterError
-from malleable.policies.base import CLASS, DUST, POOLS, ClassProgram, JobRule
-from malleable.policies.rules.class_rules import fixed_rule, fixed_table
+from malleable.policies.base import ANY, COUNTS, DUST, POOLS, JobRule, Need, Program
+from malleable.policies.rules.fixed_widths import fixed_rule, fixed_table, fixed_width, pools_table
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
 
 Width = Annotated[float, Ge(1), Lt(INFINITY)]
-
-
-def fixed_width(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
-    """Widths by arrival; table: shared or not, then width and slots of each class."""
-    out[:] = 0.0
-    shared, classes = table[0] == 1.0, (table.shape[0] - 1) // 2
-    slots = table[1 + classes :].copy()
-    spare = cores
-    for j in range(jobs.shape[0]):
-        i = int(jobs[j, CLASS])
-        width = table[1 + i]
-        if shared and width > spare + DUST:
-            break
-        # Slots that fit the whole machine may not fit what is left of it.
-        if slots[i] >= 1.0 and width <= spare + DUST:
-            slots[i] -= 1.0
-            out[j] = width
-            spare -= width
-
-
-def pools_table(widths: FloatArray, slots: FloatArray, *, shared: bool = False) -> FloatArray:
-    """The table of the rule."""
-    return np.concatenate([[float(shared)], widths, slots])
 
 
 @dataclass(frozen=True)
@@ -63,13 +39,13 @@ class FixedWidth(JobRule):
     rule = staticmethod(fixed_width)
     uses_speedups: ClassVar[bool] = False
 
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
         """Separate pools need no look at single jobs."""
-        if self.shared:
-            return super().program(workload, cores)
+        if self.shared or need.by_job:
+            return super().program(workload, cores, need)
         widths = np.minimum(self._widths(workload), cores)
         slots = tuple(int(slots) for slots in slots_of(workload, widths, cores))
-        return ClassProgram(fixed_rule, fixed_table(workload.speedups, widths, cores), POOLS, slots)
+        return Program(fixed_rule, fixed_table(workload.speedups, widths, cores), COUNTS, POOLS, slots)
 
     def prepare(self, workload: Workload, cores: float) -> FloatArray:
         widths = np.minimum(self._widths(workload), cores)

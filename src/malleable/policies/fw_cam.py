@@ -11,26 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.policies.base import (
-    POOLS,
-    Allocation,
-    ClassProgram,
-    JobProgram,
-    OpenFraction,
-    Policy,
-    job_rows,
-    not_a_class_rule,
-    usable,
-)
-from malleable.policies.base.run_rule import run_rule
-from malleable.policies.fixed_width import fixed_width, pools_table
-from malleable.policies.rules.class_rules import fixed_rule, fixed_table
+from malleable.policies.base import ANY, COUNTS, POOLS, Need, OpenFraction, Policy, Program, not_a_class_rule
+from malleable.policies.rules.fixed_widths import fixed_rule, fixed_table, fixed_width, pools_table
 from malleable.theory.fw_cam import FixedWidthPlan, plan
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)
@@ -40,38 +26,21 @@ class FwCam(Policy):
     beta: OpenFraction = 0.8
 
     sees_all: ClassVar[bool] = True
+    uses_speedups: ClassVar[bool] = False
     repaired: ClassVar[bool] = False
 
     def plan(self, workload: Workload, cores: float, *, integer: bool = False) -> FixedWidthPlan:
         """The slots of every class."""
         return plan(workload, cores, self.beta, repaired=self.repaired, integer=integer)
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        return self.allocate_part(jobs, cores, cores, integer=integer)
-
-    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        """The slots of the whole machine, as many of them as fit these cores."""
-        integer = integer or jobs.workload.restricted
-        chosen = self.plan(jobs.workload, usable(machine, integer=integer), integer=integer)
-        widths, out = np.zeros(len(jobs)), np.empty(len(jobs))
-        rows = job_rows(jobs, jobs.class_index)
-        run_rule(fixed_width, rows, usable(cores, integer=integer), _slots_table(chosen), widths)
-        out[jobs.order] = widths
-        return Allocation(out, chosen.price)
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        if not need.by_job:
+            chosen = self.plan(workload, cores)
+            widths = fixed_table(workload.speedups, chosen.widths, cores)
+            return Program(fixed_rule, widths, COUNTS, POOLS, chosen.slots)
+        chosen = self.plan(workload, cores, integer=need.whole or workload.restricted)
+        slots = pools_table(chosen.widths, np.array(chosen.slots, dtype=float))
+        return Program(fixed_width, slots, sees_all=True, price=lambda *_: chosen.price)
 
     def buyers(self, workload: Workload) -> None:  # noqa: ARG002 - whatever it is
         raise not_a_class_rule(self)
-
-    def job_program(self, workload: Workload, cores: float) -> JobProgram:
-        chosen = self.plan(workload, cores, integer=workload.restricted)
-        return JobProgram(fixed_width, _slots_table(chosen), sees_all=True)
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram:
-        chosen = self.plan(workload, cores)
-        return ClassProgram(
-            fixed_rule, fixed_table(workload.speedups, chosen.widths, cores), POOLS, chosen.slots
-        )
-
-
-def _slots_table(chosen: FixedWidthPlan) -> FloatArray:
-    return pools_table(chosen.widths, np.array(chosen.slots, dtype=float))

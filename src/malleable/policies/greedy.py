@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from malleable.errors import UnsupportedError
-from malleable.policies.base import FIFO, ClassProgram, Decision, JobProgram, MarketRule
+from malleable.policies.base import ANY, COUNTS, FIFO, Need, Policy, Program
 from malleable.policies.rules.class_rules import (
     WORK,
     greedy_rule,
@@ -26,16 +26,15 @@ from malleable.policies.rules.class_rules import (
 from malleable.policies.rules.gears import gear_price, gear_rule, gear_table
 from malleable.policies.rules.knapsack import improved_whole
 from malleable.policies.rules.market import class_weights, market_jobs_table
-from malleable.policies.rules.market_rules import greedy_integer_rule, greedy_jobs_rule, reported_price
+from malleable.policies.rules.market_rules import greedy_integer_rule, greedy_jobs_rule, greedy_price
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
 
 
 @dataclass(frozen=True)
-class Greedy(MarketRule):
+class Greedy(Policy):
     """GREEDY: maximise the weighted rate of work; weight is 1, mu, c, cmu or c/x."""
 
     weight: Literal["1", "mu", "c", "cmu", "c/x", 1] = "1"
@@ -46,25 +45,27 @@ class Greedy(MarketRule):
     def check(self) -> None:
         object.__setattr__(self, "weight", str(self.weight))
 
-    @property
-    def weighs(self) -> str:
-        return str(self.weight)
-
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
-        weight = str(self.weight)
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        weight, speedups = str(self.weight), workload.speedups
+        if not need.by_job and one_core_each_fits(speedups, cores) and self._all_tie(workload):
+            return self._on_counts(workload, cores)
         if workload.restricted:
-            return Decision(gear_rule, gear_table(workload, cores, WORK, weight), gear_price, whole=True)
-        if integer:
-            buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
+            table = gear_table(workload, cores, WORK, weight)
+            return Program(gear_rule, table, whole=True, price=gear_price, weighs=weight)
+        if need.whole:
+            buyers = GreedyBuyers(speedups, np.ones(len(speedups)), integer=True)
             table = market_jobs_table(workload, cores, weight, shy=self.shy, buyers=buyers)
-            return Decision(greedy_integer_rule, table)
-        return Decision(greedy_jobs_rule, market_jobs_table(workload, cores, weight, shy=self.shy))
+            rule = greedy_integer_rule
+        else:
+            rule, table = greedy_jobs_rule, market_jobs_table(workload, cores, weight, shy=self.shy)
+        return Program(rule, table, price=greedy_price, weighs=weight, to_whole=improved_whole)
 
-    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
-        return reported_price(rows, table, out, WORK)
-
-    def whole_widths(self, rows: FloatArray, table: FloatArray, out: FloatArray, cores: float) -> FloatArray:
-        return improved_whole(rows, table, out, cores)
+    def _on_counts(self, workload: Workload, cores: float) -> Program:
+        weights = self.buyers(workload).weights
+        closed = newton_table(workload.speedups, weights)
+        if closed is not None:
+            return Program(newton_rule, closed, COUNTS, FIFO)
+        return Program(greedy_rule, market_table(workload.speedups, weights, cores), COUNTS, FIFO)
 
     def buyers(self, workload: Workload) -> GreedyBuyers:
         if self.weight == "c/x":
@@ -73,17 +74,6 @@ class Greedy(MarketRule):
                 "use weight=cmu",
             )
         return GreedyBuyers(workload.speedups, class_weights(workload, str(self.weight)))
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-        speedups = workload.speedups
-        if not (one_core_each_fits(speedups, cores) and self._all_tie(workload)):
-            table = market_jobs_table(workload, cores, str(self.weight), shy=self.shy)
-            return JobProgram(greedy_jobs_rule, table)
-        weights = self.buyers(workload).weights
-        closed = newton_table(speedups, weights)
-        if closed is not None:
-            return ClassProgram(newton_rule, closed, FIFO)
-        return ClassProgram(greedy_rule, market_table(speedups, weights, cores), FIFO)
 
     def _all_tie(self, workload: Workload) -> bool:
         """Whether jobs on one core each are worth the same, so that only their arrival tells them apart."""

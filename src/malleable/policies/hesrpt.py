@@ -22,11 +22,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.policies.base import (
+    ANY,
     CLASS,
     DUST,
     WEIGHT,
     JobRule,
+    Need,
     OpenFraction,
+    Program,
     by_remaining,
     encode,
     one_core_each,
@@ -106,9 +109,10 @@ class Hesrpt(JobRule):
 
     rule = staticmethod(hesrpt)
 
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:
-        exponent = self.exponent if self.exponent is not None else effective_exponent(workload, cores)
-        return table_of(encode(workload.speedups), [exponent])
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        arriving = need.arrivals(workload)
+        exponent = self.exponent if self.exponent is not None else effective_exponent(arriving, cores)
+        return Program(hesrpt, table_of(encode(workload.speedups), [exponent]))
 
 
 def effective_exponent(workload: Workload, cores: float) -> float:

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from malleable.policies.base import (
+    ANY,
     CLASS,
     DUST,
     REMAINING,
     JobRule,
+    Need,
     Positive,
+    Program,
     ascending,
     encode,
     speed,
@@ -83,8 +86,9 @@ class Knee(JobRule):
 
     rule = staticmethod(knee)
 
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:  # noqa: ARG002 - it does not depend on n
-        mean = workload.total_load / workload.total_rate
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:  # noqa: ARG002 - for any n
+        arriving = need.arrivals(workload)
+        mean = arriving.total_load / arriving.total_rate
         alpha = self.alpha if self.alpha is not None else DEFAULT * mean
         concave = [float(speedup.concave) for speedup in workload.speedups]
-        return table_of(encode(workload.speedups), [alpha, *concave])
+        return Program(knee, table_of(encode(workload.speedups), [alpha, *concave]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from malleable.policies.base import Decision, JobRule
+from malleable.policies.base import ANY, JobRule, Need, Program
 from malleable.policies.rules.market import market_jobs_table
 from malleable.policies.rules.smartfill_rule import room, smartfill_integer_rule, smartfill_rule
 from malleable.theory.market import GreedyBuyers
@@ -28,10 +28,10 @@ class Smartfill(JobRule):
 
     blocking: ClassVar[bool] = False
 
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
         kept = room()
-        if not integer:
-            return Decision(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), kept]))
+        if not need.whole:
+            return Program(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), kept]))
         buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
         table = market_jobs_table(workload, cores, buyers=buyers)
-        return Decision(smartfill_integer_rule, np.concatenate([table, kept]))
+        return Program(smartfill_integer_rule, np.concatenate([table, kept]))

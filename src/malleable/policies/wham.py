@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from malleable.policies.base import INDEX, ClassProgram, Decision, JobProgram, MarketRule
+from malleable.policies.base import ANY, COUNTS, INDEX, Need, Policy, Program
 from malleable.policies.rules.class_rules import (
     WHAM,
     market_table,
@@ -25,39 +25,39 @@ from malleable.policies.rules.class_rules import (
 )
 from malleable.policies.rules.gears import gear_price, gear_rule, gear_table
 from malleable.policies.rules.market import market_jobs_table
-from malleable.policies.rules.market_rules import reported_price, wham_integer_rule, wham_jobs_rule
+from malleable.policies.rules.market_rules import wham_integer_rule, wham_jobs_rule, wham_price
 from malleable.theory.market import WhittleBuyers
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
 
 
 @dataclass(frozen=True)
-class Wham(MarketRule):
+class Wham(Policy):
     """WHAM: one price for all; largest c/x first when jobs outnumber cores. Mean-field optimal."""
 
     blocking: ClassVar[bool] = False
 
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        whole = need.whole or self.whole_cores
+        if not (need.by_job or self.whole_cores) and one_core_each_fits(workload.speedups, cores):
+            return self._on_counts(workload, cores)
         if workload.restricted:
-            return Decision(gear_rule, gear_table(workload, cores, WHAM), gear_price, whole=True)
-        if integer:
+            table = gear_table(workload, cores, WHAM)
+            return Program(gear_rule, table, whole=True, price=gear_price, weighs="c")
+        if whole:
             buyers = WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)
-            return Decision(wham_integer_rule, market_jobs_table(workload, cores, buyers=buyers))
-        return Decision(wham_jobs_rule, market_jobs_table(workload, cores))
+            table = market_jobs_table(workload, cores, buyers=buyers)
+            return Program(wham_integer_rule, table, whole=True, price=wham_price, weighs="c")
+        table = market_jobs_table(workload, cores)
+        return Program(wham_jobs_rule, table, price=wham_price, weighs="c")
 
-    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
-        return reported_price(rows, table, out, WHAM)
+    def _on_counts(self, workload: Workload, cores: float) -> Program:
+        closed = quadratic_table(workload.speedups, workload.holding_costs)
+        if closed is not None:
+            return Program(quadratic_rule, closed, COUNTS, INDEX)
+        table = market_table(workload.speedups, self.buyers(workload).weights, cores)
+        return Program(wham_rule, table, COUNTS, INDEX)
 
     def buyers(self, workload: Workload) -> WhittleBuyers:
-        return WhittleBuyers(workload.speedups, workload.holding_costs)
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-        speedups, costs = workload.speedups, workload.holding_costs
-        if not one_core_each_fits(speedups, cores):
-            return JobProgram(wham_jobs_rule, market_jobs_table(workload, cores))
-        closed = quadratic_table(speedups, costs)
-        if closed is not None:
-            return ClassProgram(quadratic_rule, closed, INDEX)
-        return ClassProgram(wham_rule, market_table(speedups, self.buyers(workload).weights, cores), INDEX)
+        return WhittleBuyers(workload.speedups, workload.holding_costs, integer=self.whole_cores)

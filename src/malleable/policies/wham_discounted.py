@@ -34,16 +34,14 @@ from malleable.catalog.spec import positive
 from malleable.distributions.exponential import Exponential
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import ConditionWarning, JobType, checked_cores
-from malleable.policies.base import Allocation, JobProgram, JobRule, Policy, Positive, memoized
+from malleable.policies.base import ANY, Need, Policy, Positive, Program, memoized
 from malleable.policies.rules.discounted_market import discounted_table
 from malleable.policies.rules.discounted_rule import discounted_rule
 from malleable.policies.wham import Wham
 from malleable.theory.fluid import Fluid
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
     from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 LEAST_CORES = 2.0
 """Below, one job at a time has all there is, and WHAM's order is the best. On two cores, where to widen one
@@ -71,19 +69,9 @@ class WhamDiscounted(Policy):
 
     alternatives: ClassVar[dict[str, Any]] = {"discount": ("alpha", positive("discount"))}
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        return self.allocate_part(jobs, cores, cores, integer=integer)
-
-    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        """The same on some cores, with the outlook of the whole machine."""
-        expected = self.outlook(jobs.workload, machine)
-        return _Expecting(*expected).allocate_part(jobs, cores, machine, integer=integer)
-
-    def program(self, workload: Workload, cores: float) -> JobProgram:
-        return self.job_program(workload, cores)
-
-    def job_program(self, workload: Workload, cores: float) -> JobProgram:
-        return JobProgram(discounted_rule, discounted_table(workload, cores, *self.outlook(workload, cores)))
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        expected = self.outlook(need.arrivals(workload), cores)
+        return Program(discounted_rule, discounted_table(workload, cores, *expected))
 
     def outlook(self, workload: Workload, cores: float) -> Outlook:
         """The long-run price and the rate at which shortages end, by the rule or as given."""
@@ -116,17 +104,3 @@ def outlook(workload: Workload, cores: float) -> Outlook:
 
 
 _memoized_outlook = memoized(outlook)
-
-
-@dataclass(frozen=True)
-class _Expecting(JobRule):
-    """The policy with a known outlook, asked about single jobs, which may bring speedups of their own."""
-
-    discount: float
-    price: float
-    spare: float
-
-    rule = staticmethod(discounted_rule)
-
-    def prepare(self, workload: Workload, cores: float) -> FloatArray:
-        return discounted_table(workload, cores, self.discount, self.price, self.spare)

@@ -28,7 +28,7 @@ import numpy as np
 from annotated_types import Ge
 
 from malleable.model import ConditionWarning, checked_cores
-from malleable.policies.base import Count, Decision, JobRule, OpenFraction, memoized
+from malleable.policies.base import ANY, Count, JobRule, Need, OpenFraction, Program, memoized
 from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.fitted.improvement import Improvement, improvement
 from malleable.policies.fitted.size_value import fitted_integer_rule, fitted_rule
@@ -39,9 +39,8 @@ from malleable.policies.wham_discounted import Outlook, WhamDiscounted
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
-    from malleable.contracts import Allocation, FloatArray
+    from malleable.contracts import FloatArray
     from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 
 class SteppedBackWarning(UserWarning):
@@ -65,22 +64,19 @@ class WhamFitted(JobRule):
         expected = WhamDiscounted().outlook(fitted_to, cores)
         return _improved(fitted_to, cores, expected, self.moments, self.headroom, self.trial)
 
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        """Jobs that bring speedups of their own are none of those that were fitted: `wham-discounted`."""
+        if need.own is not None:
+            return WhamDiscounted().program(workload, cores, need)
         found = self.improvement(workload, cores)
         base = discounted_table(workload, cores, *WhamDiscounted().outlook(workload, cores))
         if found.numbers is None:
             if found.broken:
                 warnings.warn(stepped_back(found), SteppedBackWarning, stacklevel=2)
-            return Decision(discounted_rule, base)
-        if not integer:
-            return Decision(fitted_rule, np.concatenate([base, found.numbers]))
-        return Decision(fitted_integer_rule, _whole_table(workload, cores, base, found.numbers))
-
-    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        """Jobs that bring speedups of their own are none of those that were fitted: `wham-discounted`."""
-        if jobs.own_speedups is not None:
-            return WhamDiscounted().allocate_part(jobs, cores, machine, integer=integer)
-        return super().allocate_part(jobs, cores, machine, integer=integer)
+            return Program(discounted_rule, base)
+        if not need.whole:
+            return Program(fitted_rule, np.concatenate([base, found.numbers]))
+        return Program(fitted_integer_rule, _whole_table(workload, cores, base, found.numbers))
 
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
         found = self.improvement(workload, cores)

@@ -9,16 +9,9 @@ total ≤ n" literally would leave up to N_i − 1 cores idle.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from malleable.policies.wham import Wham
-from malleable.theory.market import WhittleBuyers
-
-if TYPE_CHECKING:
-    from malleable.contracts import Allocation
-    from malleable.engine.rule_interface import JobProgram
-    from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 
 @dataclass(frozen=True)
@@ -26,19 +19,3 @@ class WhamInteger(Wham):
     """WHAM that gives whole cores only."""
 
     whole_cores: ClassVar[bool] = True
-
-    def allocate_part(
-        self,
-        jobs: Jobs,
-        cores: float,
-        machine: float,
-        *,
-        integer: bool = True,  # noqa: ARG002 - it gives no others
-    ) -> Allocation:
-        return super().allocate_part(jobs, cores, machine, integer=True)
-
-    def buyers(self, workload: Workload) -> WhittleBuyers:
-        return WhittleBuyers(workload.speedups, workload.holding_costs, integer=True)
-
-    def program(self, workload: Workload, cores: float) -> JobProgram:
-        return self.job_program(workload, cores)

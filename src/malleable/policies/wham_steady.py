@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.errors import InfeasibleError, UnsupportedError
-from malleable.policies.base import Decision, encode
+from malleable.policies.base import ANY, Need, Program, encode
 from malleable.policies.rules.class_rules import WHAM
 from malleable.policies.rules.gears import GEAR_TABLE, gear_price, gear_table
 from malleable.policies.rules.steady_demand import USUAL
@@ -25,7 +25,6 @@ from malleable.theory.market import cost_unit
 from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
     from malleable.model import Workload
 
 
@@ -37,22 +36,17 @@ PARTS = 1e-3
 class WhamSteady(Wham):
     """WHAM that moves a job only when that pays for what the move costs."""
 
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
         if _moves_are_free(workload):
-            return super().decision(workload, cores, integer=integer)
-        whole = integer or _dearest_move(workload) > PARTS
+            return super().program(workload, cores, need)
+        whole, arriving = need.whole or _dearest_move(workload) > PARTS, need.arrivals(workload)
         gears = gear_table(workload, cores, WHAM, real=not whole)
         gears[GEAR_TABLE.END] += len(USUAL)
         usual = np.empty(len(USUAL))
-        usual[USUAL.RATE] = WhamDiscounted().outlook(workload, cores).discount
-        usual[USUAL.PRICE] = _long_run_price(workload, cores) / cost_unit(workload.holding_costs)
+        usual[USUAL.RATE] = WhamDiscounted().outlook(arriving, cores).discount
+        usual[USUAL.PRICE] = _long_run_price(arriving, cores) / cost_unit(workload.holding_costs)
         table = np.concatenate([gears, usual, encode(workload.speedups, widest=max(cores, 2.0))])
-        return Decision(steady_rule, table, gear_price, whole=whole)
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-        if _moves_are_free(workload):
-            return super().program(workload, cores)
-        return self.job_program(workload, cores)
+        return Program(steady_rule, table, whole=whole, price=gear_price, weighs="c")
 
 
 def _long_run_price(workload: Workload, cores: float) -> float:

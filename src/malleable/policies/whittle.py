@@ -25,7 +25,7 @@ import numpy as np
 
 from malleable.catalog.spec import positive
 from malleable.contracts import Speedup
-from malleable.policies.base import DUST, Allocation, Decision, JobProgram, JobRule, Positive, usable
+from malleable.policies.base import ANY, DUST, JobRule, Moment, Need, Positive, Program
 from malleable.policies.rules.whittle_rule import whittle_price, whittle_rule, whittle_table
 from malleable.theory.whittle import Arms
 
@@ -45,25 +45,17 @@ class Whittle(JobRule):
 
     alternatives: ClassVar[dict[str, Any]] = {"alpha": ("discount", positive("alpha"))}
 
-    def allocate_part(self, jobs: Jobs, cores: float, machine: float, *, integer: bool = False) -> Allocation:
-        cores = usable(cores, integer=integer)
-        found = super().allocate_part(jobs, cores, usable(machine, integer=integer))
-        if not integer or len(jobs) == 0:
-            return found
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:  # noqa: ARG002
+        table = whittle_table(workload, float(cores), self.discount)
+        return Program(whittle_rule, table, price=whittle_price, to_whole=self._whole)
+
+    def _whole(self, moment: Moment) -> FloatArray:
+        jobs, cores, given = moment.jobs, moment.cores, np.empty(len(moment.jobs))
+        given[jobs.order] = moment.widths
         index = Bandits.of(jobs, np.arange(len(jobs)), self.discount, cores).log_index
-        queue = jobs.by(index)[: int(cores) + 1]
-        out = np.zeros(len(jobs))
-        out[queue] = whole_widths(Bandits.of(jobs, queue, self.discount, cores), found.cores[queue], cores)
-        return Allocation(out, found.price)
-
-    def decision(self, workload: Workload, cores: float, *, integer: bool) -> Decision:  # noqa: ARG002
-        return Decision(whittle_rule, whittle_table(workload, cores, self.discount))
-
-    def price_of(self, rows: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
-        return whittle_price(rows, table, out)
-
-    def program(self, workload: Workload, cores: float) -> JobProgram:
-        return JobProgram(whittle_rule, whittle_table(workload, float(cores), self.discount))
+        queue, out = jobs.by(index)[: int(cores) + 1], np.zeros(len(jobs))
+        out[queue] = whole_widths(Bandits.of(jobs, queue, self.discount, cores), given[queue], cores)
+        return out[jobs.order]
 
 
 class Bandits(NamedTuple):

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from malleable.catalog import load_object
 from malleable.engine import engines
 from malleable.engine.gpu import availability
-from malleable.engine.rule_interface import ClassProgram
-from malleable.simulation.program import program
+from malleable.engine.rule_interface import COUNTS, Program
+from malleable.policies.base.asking import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.engine.engines import StartedRun
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
     from malleable.simulation.task import Task
 
@@ -60,7 +59,7 @@ def _only_on_processor(task: Task) -> str:
     settings = task.settings
     if not (settings.plain and task.workload.plain):
         return "rules on single jobs are simulated on the CPU only"
-    if not isinstance(program(task.policy, task.workload, task.cores), ClassProgram):
+    if simulated(task.policy, task.workload, task.cores).sees != COUNTS:
         return f"{task.label} looks at single jobs"
     if task.cores > MOST_CORES:
         return f"the GPU simulates up to {MOST_CORES} cores"
@@ -76,9 +75,7 @@ def _long(task: Task) -> bool:
     return settings.most_jobs >= LONG
 
 
-def start_run(
-    engine: str, workload: Workload, cores: float, program: ClassProgram | JobProgram, **options: Any
-) -> StartedRun:
+def start_run(engine: str, workload: Workload, cores: float, program: Program, **options: Any) -> StartedRun:
     """A run on the engine of that name; `file.py:Name` is called like `engine.run.Run`."""
     if engine.partition(":")[0].endswith(".py"):
         started: StartedRun = load_object(engine)(workload, cores, program, **options)

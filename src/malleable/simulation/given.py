@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from malleable.engine.rule_interface import ClassProgram
+from malleable.contracts import Need
+from malleable.engine.rule_interface import COUNTS
 from malleable.errors import UnsupportedError
 from malleable.model import Workload
+from malleable.policies.base.asking import program_of, simulated
 from malleable.policies.base.batch_rule import BatchRule
-from malleable.simulation.program import program
 from malleable.sources import Chunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from malleable.contracts import FloatArray, Policy
-    from malleable.engine.rule_interface import JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model.job_list import JobList
 
 MOST_GROUPS = 64
@@ -35,7 +36,7 @@ class Ready(NamedTuple):
     """Given jobs as an engine takes them, and the program to run them under."""
 
     workload: Workload
-    program: ClassProgram | JobProgram
+    program: Program
     jobs: Chunk
     origin: NDArray[np.int64]
     """For each class of the workload, the class of the list that it is a part of."""
@@ -75,17 +76,17 @@ def ready(policy: Policy, jobs: JobList, cores: float) -> Ready:
         return Ready(
             jobs.workload, policy.requested(jobs.workload, cores, jobs.cores, estimates), chunk, origin
         )
-    made = program(policy, jobs.workload, cores)
+    made = simulated(policy, jobs.workload, cores)
     if jobs.weights is None or np.array_equal(jobs.weight, _class_weights(jobs)):
         return Ready(jobs.workload, made, chunk, origin)
-    if not isinstance(made, ClassProgram):
+    if made.sees != COUNTS:
         return Ready(jobs.workload, made, chunk._replace(weights=jobs.weights), origin)
     parts, origin = by_weight(jobs)
     if len(origin) <= MOST_GROUPS:
-        made = program(policy, parts.workload, cores)
+        made = simulated(policy, parts.workload, cores)
         return Ready(parts.workload, made, Chunk(parts.times, parts.classes, parts.sizes), origin)
-    single = policy.job_program(jobs.workload, cores)
-    if single is None:
+    single = program_of(policy, jobs.workload, cores, Need(True, policy.whole_cores, weighed=True))
+    if single is None or single.sees == COUNTS:
         raise UnsupportedError(
             f"the policy counts jobs by class, and the jobs have {len(origin)} classes and weights",
             f"round the weights, so that there are at most {MOST_GROUPS}, or leave them out",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from malleable.engine.enforcement import blame_policy
 from malleable.engine.engines import GPU_ENGINE
+from malleable.policies.base.asking import simulated
 from malleable.results import Result, Status, summarise
 from malleable.results.versions import installed_versions
 from malleable.simulation.engine_choice import start_run
-from malleable.simulation.program import program
 from malleable.sources import Drawn
 from malleable.statistics import reached
 from malleable.statistics.run_length import jobs_needed
@@ -54,7 +54,7 @@ def _run(task: Task, progress: Callable[[int, int], None] | None) -> Outcome:
         task.engine,
         task.workload,
         task.cores,
-        program(task.policy, task.workload, task.cores, plain=settings.plain),
+        simulated(task.policy, task.workload, task.cores, plain=settings.plain),
         jobs=aim,
         source=task.source.stream(task.workload),
         name=task.label,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from malleable.engine.engines import GPU_ENGINE
 from malleable.errors import ParameterError
 from malleable.model import Workload
+from malleable.policies.base.asking import simulated
 from malleable.simulation.engine_choice import with_engine
-from malleable.simulation.program import program
 from malleable.simulation.run_task import run_task
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import Task, checked_task, compared
@@ -107,7 +107,7 @@ def _on_device(
 
 
 def _asked(kind: Any, task: Task, jobs: int) -> Any:
-    made = program(task.policy, task.workload, task.cores)
+    made = simulated(task.policy, task.workload, task.cores)
     count = replications(task, jobs)
     return kind(task.workload, task.cores, made, task.settings.seed, count, jobs)
 

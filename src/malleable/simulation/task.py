@@ -12,8 +12,8 @@ from malleable.engine.engines import DEFAULT_ENGINE, known_engine
 from malleable.engine.pools import pool_loads
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
+from malleable.policies.base.asking import simulated
 from malleable.simulation.checks import check_load, check_numbers, check_statistics
-from malleable.simulation.program import program
 from malleable.simulation.settings import Settings, default_jobs
 from malleable.sources import Drawn, Source
 from malleable.statistics.run_length import relaxation_jobs
@@ -61,7 +61,7 @@ def checked_task(
     name = label(policy, chosen)
     chosen = chosen.knowing(sizes=settings.sizes == "known")
     with blame_policy(chosen, name):
-        busy = pool_loads(program(chosen, described, n, plain=settings.plain), described, n)
+        busy = pool_loads(simulated(chosen, described, n, plain=settings.plain), described, n)
     source, slowness = Drawn(settings.seed), relaxation_jobs(described, n, busy)
     return Task(described, n, chosen, name, settings, source, settings.engine, busy, slowness)
 

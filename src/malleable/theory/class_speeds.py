@@ -22,7 +22,7 @@ import numpy as np
 
 from malleable import catalog
 from malleable.engine import rule_interface
-from malleable.engine.rule_interface import FIFO, INDEX, SHARE, ClassProgram
+from malleable.engine.rule_interface import COUNTS, FIFO, INDEX, SHARE, Program
 from malleable.errors import UnsupportedError
 from malleable.model import checked_cores
 from malleable.theory.any_width import check_any_width
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray, Policy
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
     from malleable.model.jobs import IntArray
 
@@ -48,13 +47,13 @@ def class_speeds(
     buyers = policy.buyers(workload)  # refuses what is not a rule on class counts
     cores = checked_cores(cores)
     program = policy.program(workload, cores)
-    if isinstance(program, ClassProgram) and program.discipline in {SHARE, INDEX, FIFO}:
+    if program is not None and program.sees == COUNTS and program.discipline in {SHARE, INDEX, FIFO}:
         if program.discipline == SHARE and not time_shared:
             return partial(_asked_always, program, workload, cores)
         ordered = program.discipline == INDEX and not time_shared
         return partial(_by_rule, program, workload, cores, ordered)
     name = catalog.display("policies", policy.kind)
-    if isinstance(program, ClassProgram):
+    if program is not None and program.sees == COUNTS:
         raise UnsupportedError(f"{name} keeps a queue for each class", "use theory.fw_cam for its cost")
     if program is None or program.period or buyers is None:
         raise UnsupportedError(f"{name} has no rule on class counts", "simulate it")
@@ -62,7 +61,7 @@ def class_speeds(
 
 
 def _by_rule(
-    program: ClassProgram, workload: Workload, cores: float, ordered: bool, counts: FloatArray
+    program: Program, workload: Workload, cores: float, ordered: bool, counts: FloatArray
 ) -> FloatArray:
     totals = counts.sum(axis=1)
     shared = cores / np.maximum(totals, 1.0)[:, None] * np.ones_like(counts)
@@ -74,7 +73,7 @@ def _by_rule(
     return np.where(crowded[:, None], widths, speeds)
 
 
-def _asked_always(program: ClassProgram, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+def _asked_always(program: Program, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
     """Speeds under a rule that divides the cores among any number of jobs."""
     widths, table = np.zeros_like(counts), program.table.copy()
     for row in np.flatnonzero(counts.sum(axis=1) > 0.0):
@@ -93,7 +92,7 @@ def _in_order(workload: Workload, cores: float, counts: FloatArray) -> FloatArra
     return share
 
 
-def _by_job(program: JobProgram, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
+def _by_job(program: Program, workload: Workload, cores: float, counts: FloatArray) -> FloatArray:
     """Ask the rule about jobs that are all of mean size; of a class, n jobs are all that can matter."""
     usable = np.minimum(counts, np.floor(cores)).astype(np.intp)
     vectors, which = np.unique(usable, axis=0, return_inverse=True)
@@ -108,7 +107,7 @@ def _by_job(program: JobProgram, workload: Workload, cores: float, counts: Float
     return np.asarray(totals[which.ravel()] / np.maximum(counts, 1.0))
 
 
-def _asked(program: JobProgram, workload: Workload, cores: float, index: IntArray) -> FloatArray:
+def _asked(program: Program, workload: Workload, cores: float, index: IntArray) -> FloatArray:
     """The total speed of each class when jobs of these classes arrived in this order."""
     jobs = _jobs(workload, index)
     given = np.zeros(len(jobs))

@@ -24,13 +24,14 @@ from scipy import optimize
 from malleable.contracts import called, not_a_class_rule
 from malleable.engine.enforcement import refusal
 from malleable.engine.rule_interface import (
+    COUNTS,
     NEGATIVE,
     NOT_A_NUMBER,
     OVER_ALLOCATED,
     POOLS,
     SHARE,
     TOLERANCE,
-    ClassProgram,
+    Program,
 )
 from malleable.errors import PolicyError, UnstableError, UnsupportedError
 from malleable.theory.attractor import AbruptError, settling_time, trajectory
@@ -98,7 +99,7 @@ class CountFluid(Fluid):
         super().__init__(workload, policy, cores)
         self._fitted = _says_its_demand(policy, workload)
         program = policy.program(workload, self.cores)
-        if not isinstance(program, ClassProgram):
+        if program is None or program.sees != COUNTS:
             raise self._no_rule()
         if program.discipline == POOLS:
             problem = f"{called(policy)} keeps a queue for each class, so it has no mean-field equation"
@@ -239,7 +240,7 @@ class CountFluid(Fluid):
             return FITTED
         double = self.workload.scaled(2.0)
         program = self.policy.program(double, 2.0 * self.cores)
-        if not isinstance(program, ClassProgram):
+        if program is None or program.sees != COUNTS:
             return OWN_SIZE
         twice = Asked(program, self.policy)
         rng = np.random.default_rng(0)
@@ -295,7 +296,7 @@ def principal(covariance: FloatArray) -> list[tuple[float, FloatArray]]:
 class Asked:
     """A class rule, compiled if it can be, that is asked at real-valued counts; what it says is checked."""
 
-    def __init__(self, program: ClassProgram, policy: Policy) -> None:
+    def __init__(self, program: Program, policy: Policy) -> None:
         # Loads numba, which most of the theory does without.
         from malleable.engine.compiling import (  # noqa: PLC0415
             CLASS_RULE,

@@ -9,6 +9,7 @@ from malleable.live.core.decision import Machine
 from malleable.live.core.job_table import CLASS, MOST, SIZE, WEIGHT, JobTable
 from malleable.live.core.learned_sizes import GivenSizes
 from malleable.model import paper_workload
+from malleable.policies.base.asking import allocation
 
 
 def test_cores_that_others_hold_do_not_change_what_a_policy_expects():
@@ -28,6 +29,6 @@ def test_cores_that_others_hold_do_not_change_what_a_policy_expects():
         jobs = machine.present(table, rows[3:], 0.0)
         assert found[:3].tolist() == [1.0] * 3
         assert jobs.ids == ("3", "4", "5", "6", "7", "8")
-        assert found[3:].tolist() == policy.allocate_part(jobs, 9.0, 12.0, integer=True).cores.tolist()
+        assert found[3:].tolist() == allocation(policy, jobs, 9.0, 12.0, integer=True).cores.tolist()
         differs += found[3:].tolist() != policy.allocate(jobs, 9.0, integer=True).cores.tolist()
     assert differs  # the outlook of nine cores is another

@@ -14,8 +14,7 @@ from malleable.errors import InfeasibleError, UnstableError
 from malleable.live.core.scheduler import Scheduler
 from malleable.live.core.virtual import VirtualMachine
 from malleable.model import ConditionWarning, Workload, paper_workload
-from malleable.policies.base import legal_allocation
-from malleable.policies.base.allocate_each_event import allocate_each_event
+from malleable.policies.base import asking
 from malleable.simulation import program
 from malleable.sources import Chunk
 from support import machine_workloads as machines
@@ -85,7 +84,7 @@ def test_the_simulators_times_of_plain_jobs(name, seed):
     """Plain jobs on whole cores: as a simulation that asks the policy for whole cores at every event."""
     one = gen.instance(seed, COUNT, most_cores=16)
     policy = Policy.of(name)
-    made = allocate_each_event(policy, one.workload, integer=True)
+    made = asking.asked_at_each_event(policy, one.workload, integer=True)
     expected = departures(one.workload, one.cores, made, one.jobs, interpreted=True)
     got = live_departures(one.workload, one.cores, name, one.jobs)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
@@ -151,13 +150,13 @@ def test_machine_code_decides_alike(name):
     """A scheduler that loads its machine code gives the same times to the bit, on a demanding machine too."""
     one = gen.instance(4, COUNT, most_cores=16)
     workload = machines.demanding(np.random.default_rng([4, 11]), one.workload, one.cores)
-    stage = list(legal_allocation._stage)
+    stage = list(asking._stage)
     interpreted = live_departures(workload, one.cores, name, one.jobs)
     scheduler = Scheduler(workload, one.cores, name)
     try:
         scheduler.load_machine_code()
-        assert legal_allocation._stage != [set_aside, legalise]
+        assert asking._stage != [set_aside, legalise]
         compiled = VirtualMachine(scheduler, workload).departures(one.jobs)
     finally:
-        legal_allocation._stage[:] = stage
+        asking._stage[:] = stage
     assert compiled.tolist() == interpreted.tolist()

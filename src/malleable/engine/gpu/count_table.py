@@ -12,14 +12,7 @@ import numpy as np
 
 from malleable.engine.compiling import AS_ARGUMENT, CLASS_RULE, RuleAddress, compiled, on_copies
 from malleable.engine.gpu.layout import table_row
-from malleable.engine.rule_interface import (
-    NEGATIVE,
-    NOT_A_NUMBER,
-    OVER_ALLOCATED,
-    SHARE,
-    TOLERANCE,
-    ClassProgram,
-)
+from malleable.engine.rule_interface import NEGATIVE, NOT_A_NUMBER, OVER_ALLOCATED, SHARE, TOLERANCE, Program
 from malleable.engine.speedup_table import speed
 
 if TYPE_CHECKING:
@@ -104,7 +97,7 @@ def likely_counts(present: FloatArray, cores: float, discipline: int, rows: floa
 
 
 def count_table(
-    program: ClassProgram, cores: float, encoded: FloatArray, limits: Any, *, interpreted: bool = False
+    program: Program, cores: float, encoded: FloatArray, limits: Any, *, interpreted: bool = False
 ) -> CountTable:
     """The table of a rule up to the limits."""
     m = len(limits)
@@ -133,9 +126,7 @@ def count_table(
     return CountTable(rows, limits)
 
 
-def expected_present(
-    program: ClassProgram, loads: FloatArray, cores: float, encoded: FloatArray
-) -> FloatArray:
+def expected_present(program: Program, loads: FloatArray, cores: float, encoded: FloatArray) -> FloatArray:
     """Jobs of each class that may be there: as many as keep up with the arrivals at the rule's widths.
 
     A class of load ρ_i holds ρ_i/s_i(k_i) jobs on average, if k_i are the widths at these numbers: a fixed

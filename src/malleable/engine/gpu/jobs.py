@@ -16,7 +16,7 @@ from malleable.engine.rule_interface import BINS, DONE, GROW
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
     from malleable.engine.gpu.backends import Backend
-    from malleable.engine.rule_interface import ClassProgram
+    from malleable.engine.rule_interface import Program
     from malleable.errors import PolicyError
     from malleable.model import Workload
 
@@ -56,7 +56,7 @@ def nothing_given(classes: int, backend: Backend, copies: int = 1) -> dict[str, 
 def departures(
     workload: Workload,
     cores: float,
-    program: ClassProgram,
+    program: Program,
     jobs: Any,
     *,
     backend: Backend | None = None,

@@ -19,7 +19,7 @@ from malleable.engine.gpu.count_table import MOST_ROWS, count_table
 from malleable.engine.gpu.jobs import common_arrays, policy_error
 from malleable.engine.gpu.record_rows import group_records, grouped, pooled
 from malleable.engine.gpu.setting import make_setting
-from malleable.engine.rule_interface import BINS, DONE, GROW, ClassProgram
+from malleable.engine.rule_interface import BINS, COUNTS, DONE, GROW, Program
 from malleable.engine.run import SEGMENTS, Outcome
 from malleable.errors import UnsupportedError
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.engine.gpu.backends import Backend
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
 
 GROUPS = 32
@@ -56,7 +55,7 @@ class GpuRun:
         self,
         workload: Workload,
         cores: float,
-        program: ClassProgram | JobProgram,
+        program: Program,
         *,
         jobs: int,
         source: Any = None,  # noqa: ARG002 - the device draws the jobs of the seed itself
@@ -75,7 +74,7 @@ class GpuRun:
         label = name or "this policy"
         plain = sizes_known and changes is None
         refused = _refused(label, program, seed, interpreted=interpreted, widths=widths, plain=plain)
-        if refused or not isinstance(program, ClassProgram):
+        if refused or program.sees != COUNTS:
             raise UnsupportedError(
                 f"the GPU engine cannot do this: {refused}", "use --engine cpu (engine='cpu')"
             )
@@ -269,7 +268,7 @@ def _refused(
     label: str, program: Any, seed: int | None, *, interpreted: bool, widths: bool, plain: bool
 ) -> str:
     """What of a run is for the processor's engine only; empty if nothing is."""
-    if not isinstance(program, ClassProgram):
+    if program.sees != COUNTS:
         return f"{label} looks at single jobs"
     if not plain:
         return "cores that change, or sizes that are not known"

@@ -19,7 +19,7 @@ from malleable.engine.gpu.count_table import (
 from malleable.engine.gpu.laws import Laws, components, encode_laws
 from malleable.engine.gpu.layout import GIVEN, POISSON, RENEWAL
 from malleable.engine.pools import pool_loads, pool_widths
-from malleable.engine.rule_interface import POOLS, SHARE, ClassProgram
+from malleable.engine.rule_interface import POOLS, SHARE, Program
 from malleable.engine.speedup_table import encode, speed
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Setting:
 
     workload: Any
     cores: float
-    program: ClassProgram
+    program: Program
     source: int
     encoded: FloatArray
     laws: Laws
@@ -86,7 +86,7 @@ def rounded_up(room: int) -> int:
 
 
 def make_setting(
-    workload: Workload, cores: float, program: ClassProgram, *, given: bool = False, rows: int | None = None
+    workload: Workload, cores: float, program: Program, *, given: bool = False, rows: int | None = None
 ) -> Setting:
     """Encode everything, and ask the rule about all likely states."""
     encoded = encode(workload.speedups, widest=max(float(cores), 2.0))
@@ -126,7 +126,7 @@ def _laws(workload: Workload, source: int) -> tuple[Laws, FloatArray, Any]:
     return laws, bounds, kinds
 
 
-def _fixed(program: ClassProgram, cores: float, encoded: FloatArray, m: int) -> FloatArray:
+def _fixed(program: Program, cores: float, encoded: FloatArray, m: int) -> FloatArray:
     width = pool_widths(program, cores, m)
     speeds = np.array([speed(encoded, i, float(k)) for i, k in enumerate(width)])
     return np.concatenate([width, speeds, 1.0 / speeds])

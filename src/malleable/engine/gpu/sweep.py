@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from malleable.engine.gpu.backends import Backend
-    from malleable.engine.rule_interface import ClassProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model import Workload
 
 RECORDS = 50
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
 
     workload: Workload
     cores: float
-    program: ClassProgram
+    program: Program
     seed: int
     replications: int
     """Should be a multiple of 32, so that a warp has replications of one setting."""

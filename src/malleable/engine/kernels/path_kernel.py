@@ -27,7 +27,7 @@ from malleable.engine.speedup_table import speed
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, IntArray
-    from malleable.engine.rule_interface import JobProgram
+    from malleable.engine.rule_interface import Program
 
 MOST_PRESENT = 4096
 """A path on which more jobs than this are present at once ends there."""
@@ -58,7 +58,7 @@ def signature(rule: Any) -> Any:
 
 
 def path(
-    program: JobProgram, encoded: FloatArray, costs: FloatArray, cores: float, chunk: Any, draws: FloatArray
+    program: Program, encoded: FloatArray, costs: FloatArray, cores: float, chunk: Any, draws: FloatArray
 ) -> Path:
     """The path of a rule on the jobs of a chunk, one moment for each of the draws (uniform on 0 to 1)."""
     moments, room = len(draws), JOBS_PER_MOMENT * len(draws)

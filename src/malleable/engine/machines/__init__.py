@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from malleable.engine.machines.base import Machine, Snapshot
 from malleable.engine.machines.class_machine import ClassMachine
 from malleable.engine.machines.job_machine import JobMachine
-from malleable.engine.rule_interface import ClassProgram
+from malleable.engine.rule_interface import COUNTS, Program
 
 if TYPE_CHECKING:
     from malleable.contracts import CoreChanges
-    from malleable.engine.rule_interface import JobProgram
     from malleable.model import Workload
 
 __all__ = ["ClassMachine", "JobMachine", "Machine", "Snapshot", "machine"]
@@ -20,7 +19,7 @@ __all__ = ["ClassMachine", "JobMachine", "Machine", "Snapshot", "machine"]
 def machine(
     workload: Workload,
     cores: float,
-    program: ClassProgram | JobProgram,
+    program: Program,
     *,
     name: str = "",
     interpreted: bool = False,
@@ -31,6 +30,6 @@ def machine(
 ) -> Machine:
     """The machine that a program runs on: one for job rules where sizes are unknown or cores change."""
     options: dict[str, Any] = {"name": name, "interpreted": interpreted, "wide": wide, "log": log}
-    if isinstance(program, ClassProgram):
+    if program.sees == COUNTS:
         return ClassMachine(workload, cores, program, **options)
     return JobMachine(workload, cores, program, sizes_known=sizes_known, changes=changes, **options)

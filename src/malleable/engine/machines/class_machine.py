@@ -12,7 +12,7 @@ from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW rea
 from malleable.engine.machines.base import FIRST_JOBS, Asked, Machine
 from malleable.engine.mark_blocks import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
 from malleable.engine.pools import pool_widths
-from malleable.engine.rule_interface import BINS, POOLS, ClassProgram
+from malleable.engine.rule_interface import BINS, POOLS, Program
 from malleable.engine.speedup_table import speed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class ClassMachine(Machine):
     """Shapes 1 and 2 on the class kernel."""
 
     def __init__(
-        self, workload: Workload, cores: float, program: ClassProgram, *, name: str = "", **options: Any
+        self, workload: Workload, cores: float, program: Program, *, name: str = "", **options: Any
     ) -> None:
         super().__init__(workload, cores, **options)
         m = len(workload.classes)

@@ -17,7 +17,7 @@ from malleable.engine.kernels import job_kernel as J  # noqa: N812 - ditto
 from malleable.engine.legal_widths import set_aside
 from malleable.engine.machines.base import FIRST_JOBS, Asked, Machine
 from malleable.engine.residual_table import KNOWN, encode_residuals
-from malleable.engine.rule_interface import COLUMNS, MORE_CAPACITY, JobProgram
+from malleable.engine.rule_interface import COLUMNS, MORE_CAPACITY, Program
 from malleable.engine.width_table import PLAIN, encode_limits
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class JobMachine(Machine):
         self,
         workload: Workload,
         cores: float,
-        program: JobProgram,
+        program: Program,
         *,
         name: str = "",
         sizes_known: bool = True,

@@ -37,8 +37,7 @@ from malleable.live.core.job_table import (
 from malleable.model import ConditionWarning, Workload
 from malleable.model.jobs import Jobs
 from malleable.model.widths import WHOLE, Widths
-from malleable.policies.base.job_rule import JobRule
-from malleable.policies.base.legal_allocation import legal_allocation, load_machine_code
+from malleable.policies.base.asking import legal_allocation, load_machine_code, period_of
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray
@@ -99,7 +98,8 @@ class Machine:
     @cached_property
     def period(self) -> float:
         """Time between two rounds of a policy that decides in rounds; 0 for one that always does."""
-        return self.policy.period_on(self.workload) if isinstance(self.policy, JobRule) else 0.0
+        policy = self.price.for_policy(self.policy)
+        return period_of(policy, self.whole, float(self.most), integer=self.workload.plain)
 
     @cached_property
     def limits(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from malleable.engine.rule_interface import JobProgram
+from malleable.engine.rule_interface import Program
 from malleable.policies.base.job_rule import JobRule
 from malleable.policies.rules.requests import requests_table
 
@@ -24,8 +24,6 @@ class BatchRule(JobRule):
 
     def requested(
         self, workload: Workload, cores: float, widths: FloatArray, estimates: FloatArray
-    ) -> JobProgram:
+    ) -> Program:
         """What a replay runs: the same rule, and each job asks for a width and a time of its own."""
-        return JobProgram(
-            self.rule, requests_table(workload, cores, widths, estimates), sharing=False, sees_all=True
-        )
+        return Program(self.rule, requests_table(workload, cores, widths, estimates), sees_all=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.contracts import FloatArray
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model import Workload
     from malleable.sources import Stream
 
@@ -69,8 +69,8 @@ def relative(costs: FloatArray, base: FloatArray) -> Trial:
 def trial_in_stages(
     workload: Workload,
     cores: float,
-    rule: JobProgram,
-    base: JobProgram,
+    rule: Program,
+    base: Program,
     seed: np.random.SeedSequence,
     effort: float = 1.0,
 ) -> Trial:
@@ -92,8 +92,8 @@ def trial_in_stages(
 def blind_trial(
     workload: Workload,
     cores: float,
-    rule: JobProgram,
-    base: JobProgram,
+    rule: Program,
+    base: Program,
     seed: int,
     batch: int = BLIND_BATCH,
 ) -> Trial:
@@ -110,7 +110,7 @@ class PairedRun:
         self,
         workload: Workload,
         cores: float,
-        programs: Sequence[ClassProgram | JobProgram],
+        programs: Sequence[Program],
         jobs: Stream,
         *,
         sizes_known: bool,

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from malleable.catalog.spec import NonNegative
-from malleable.engine.rule_interface import AGE, CLASS, HELD, RESTARTS
+from malleable.contracts import ANY, Need
+from malleable.engine.rule_interface import AGE, CLASS, HELD, RESTARTS, Program
 from malleable.engine.width_table import LIMIT, encode_limits, limit
 from malleable.policies.base.job_rule import JobRule
 
@@ -52,9 +53,11 @@ class Restarting(JobRule):
     period: NonNegative | None = None
     restart: NonNegative | None = None
 
-    def period_on(self, workload: Workload) -> float:
-        mean = workload.total_load / workload.total_rate
-        return PERIOD * mean if self.period is None else self.period
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        arriving = need.arrivals(workload)
+        mean = arriving.total_load / arriving.total_rate
+        period = PERIOD * mean if self.period is None else self.period
+        return super().program(workload, cores, need)._replace(period=period)
 
     def restarts(self, workload: Workload, cores: float) -> list[float]:
         """δ of each class: what the policy reckons that a resize takes."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from malleable.contracts import FloatArray
-    from malleable.engine.rule_interface import ClassProgram, JobProgram
+    from malleable.engine.rule_interface import Program
     from malleable.model import Workload
 
 STAGES = (1, 3, 9)
@@ -59,7 +59,7 @@ def jobs_for(seconds: float, racing: int, present: float) -> int:
 def race(
     workload: Workload,
     cores: float,
-    programs: Sequence[ClassProgram | JobProgram],
+    programs: Sequence[Program],
     first: int,
     seed: int,
     *,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from malleable.engine.kernels.path_kernel import path
-from malleable.engine.rule_interface import JobProgram
+from malleable.engine.rule_interface import Program
 from malleable.engine.speedup_table import encode
 from malleable.policies.base.paired_trial import HEADROOM, at_higher_load, at_lower_load, trial_in_stages
 from malleable.policies.fitted.size_value import FEATURE, fitted_rule
@@ -72,7 +72,7 @@ def improvement(
     if hopeless:
         return Improvement(None, hopeless)
     for_path, for_draws, *for_trials = np.random.SeedSequence(SEED).spawn(5)
-    base = JobProgram(discounted_rule, discounted_table(workload, cores, *expected))
+    base = Program(discounted_rule, discounted_table(workload, cores, *expected))
     fitted = unknowns(len(workload.classes))
     enough = max(MOMENTS, MOMENTS_PER_UNKNOWN * fitted)
     wanted = enough if moments is None else max(moments, LEAST_MOMENTS * fitted)
@@ -97,7 +97,7 @@ def improvement(
 def _tried(
     workload: Workload,
     cores: float,
-    base: JobProgram,
+    base: Program,
     numbers: FloatArray,
     seeds: list[np.random.SeedSequence],
     effort: float,
@@ -110,16 +110,16 @@ def _tried(
     others = at_higher_load(workload, cores, headroom), at_lower_load(workload, cores, headroom)
     for other, word, seed in zip(others, ("higher", "lower"), seeds[1:], strict=True):
         if other is not None:
-            true = JobProgram(discounted_rule, discounted_table(other, cores, *outlook(other, cores)))
+            true = Program(discounted_rule, discounted_table(other, cores, *outlook(other, cores)))
             test = trial_in_stages(other, cores, _improved(true, numbers), true, seed, effort)
             if test.may_lose:
                 return Improvement(None, f"it would lose if the load were {word} than told", False, *test)
     return Improvement(numbers, "", False, *trial)
 
 
-def _improved(base: JobProgram, numbers: FloatArray) -> JobProgram:
+def _improved(base: Program, numbers: FloatArray) -> Program:
     """The program of `wham-discounted` with the numbers of the fit."""
-    return JobProgram(fitted_rule, np.concatenate([base.table, numbers]))
+    return Program(fitted_rule, np.concatenate([base.table, numbers]))
 
 
 def _hopeless(workload: Workload, expected: Outlook) -> str:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from malleable.contracts import Need
 from malleable.distributions.exponential import Exponential
 from malleable.errors import MalleableError
 from malleable.model import checked_cores
@@ -35,7 +36,7 @@ from malleable.policies.base.paired_trial import (
     blind_trial,
     relative,
 )
-from malleable.policies.improved.job_rules import job_program, shares_in_time
+from malleable.policies.improved.job_rules import program, shares_in_time
 from malleable.policies.improved.paths import EVENTS, Measured, improved_path, jobs_at_start, wham_path
 from malleable.policies.wham import Wham
 from malleable.theory.relaxed import bound
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from malleable.policies.improved.count_value import Value
     from malleable.policies.improved.count_value_fit import Fit
 
+BY_JOB = Need(by_job=True)
 TRIAL_SEED = 1301
 """Of a trial on jobs."""
 RELAXATIONS = 100.0
@@ -176,7 +178,7 @@ def _unsound(fit: Fit) -> str:
 
 def _tried(workload: Workload, cores: float, value: Value, batch: int) -> Trial:
     """A trial against WHAM on jobs of the workload's own laws, with so many in a batch."""
-    programs = job_program(workload, cores, value), Wham().job_program(workload, cores)
+    programs = program(workload, cores, value, BY_JOB), Wham().program(workload, cores, BY_JOB)
     return blind_trial(workload, cores, *programs, TRIAL_SEED, batch)
 
 

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from malleable.engine.rule_interface import inlined
+from malleable.engine.rule_interface import CLASS, INDEX, SHARE, inlined
 from malleable.engine.speedup_table import demand, encode, formulas_of, peak, work_demand
 from malleable.numerics.places import places
+from malleable.policies.rules.ordering import one_core_each
 from malleable.policies.rules.price_search import clearing
-from malleable.policies.rules.tolerances import TIGHT
+from malleable.policies.rules.tolerances import DUST, TIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from malleable.contracts import FloatArray, Speedup
@@ -296,13 +297,29 @@ def equi_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArr
             out[i] = level
 
 
-def fixed_table(speedups: Sequence[Speedup], widths: FloatArray, cores: float) -> FloatArray:
-    """The table of `fixed_rule`."""
-    return np.concatenate([encode(speedups, widest=max(cores, 2.0)), widths])
+def job_by_job(
+    class_rule: Callable[..., None], discipline: int = SHARE, classes: int = 0
+) -> Callable[[FloatArray, float, FloatArray, FloatArray], None]:
+    """The class rule as a rule on single jobs, also where these are more than it can serve.
 
+    How many classes there are stands at the head of its table, if it is not said.
+    """
 
-def fixed_rule(counts: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:  # noqa: ARG001
-    """The widths that stand in the table, whoever is there."""
-    own = int(table[1])
-    for i in range(len(counts)):
-        out[i] = table[own + i]
+    def rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+        size, m = jobs.shape[0], classes if classes > 0 else int(table[0])
+        if discipline != SHARE and size >= cores:
+            out[:] = 0.0
+            if discipline == INDEX:
+                one_core_each(jobs, cores, out)
+            else:
+                out[: math.floor(cores + DUST)] = 1.0
+            return
+        counts, widths = np.zeros(m), np.zeros(m)
+        for j in range(size):
+            counts[int(jobs[j, CLASS])] += 1.0
+        class_rule(counts, cores, table, widths)
+        for j in range(size):
+            out[j] = widths[int(jobs[j, CLASS])]
+
+    rule.__module__ = class_rule.__module__  # whose code it runs
+    return rule

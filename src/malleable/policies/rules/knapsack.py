@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from malleable.contracts import FloatArray
+    from malleable.engine.rule_interface import Moment
     from malleable.model.jobs import IntArray
 
 ROUNDING = 1e-12
@@ -37,8 +38,9 @@ MOST_WORK = 4 * 10**7
 """Sums in the dynamic program, beyond which the division at hand has to do."""
 
 
-def improved_whole(jobs: FloatArray, table: FloatArray, found: FloatArray, cores: float) -> FloatArray:
+def improved_whole(moment: Moment) -> FloatArray:
     """Whole cores that maximise Σ w·s(k), where dents keep steps from it; the earliest have the widest."""
+    jobs, table, found, cores = moment.rows, moment.table, moment.widths, moment.cores
     rows = [class_row(table, i) for i in range(int(table[0]))]
     twin_of = {int(i): int(table[rows[int(i)] + WIDTHS.TWIN]) for i in np.unique(jobs[:, CLASS])}
     if all(table[rows[i] + WIDTHS.CONCAVE] for i in twin_of.values()):

@@ -320,7 +320,17 @@ def _whole_wish(table: FloatArray, market: FloatArray, g: int, price: float, kin
     return float(up) if cheaper else float(down)
 
 
-def reported_price(jobs: FloatArray, table: FloatArray, out: FloatArray, kind: int) -> float | None:
+def wham_price(jobs: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
+    """The price of WHAM's last decision."""
+    return _reported(jobs, table, out, WHAM)
+
+
+def greedy_price(jobs: FloatArray, table: FloatArray, out: FloatArray) -> float | None:
+    """The price of GREEDY's last decision."""
+    return _reported(jobs, table, out, WORK)
+
+
+def _reported(jobs: FloatArray, table: FloatArray, out: FloatArray, kind: int) -> float | None:
     """The price of the last decision: None where jobs wait in line, 0 where every job has all that helps.
 
     A market whose least widths use up the cores clears at many prices; the lowest of them counts.

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from malleable.contracts import Allocation, Policy
-from malleable.engine.rule_interface import CLASS, REMAINING, SIZE, WEIGHT, ClassProgram, JobProgram
+from malleable.contracts import ANY, Need, Policy
+from malleable.engine.rule_interface import CLASS, REMAINING, SIZE, WEIGHT, Program
 from malleable.errors import UnsupportedError
 from malleable.model import paper_workload
 from malleable.paper.simulation_cells import Inline, described, plain
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray, Speedup
     from malleable.model import Workload
-    from malleable.model.jobs import Jobs
 
 MOST = 0.999
 """Exponents and sequential parts are believed to be less than this."""
@@ -51,12 +50,8 @@ class Misled(Policy):
 
     factors: tuple[float, ...]
 
-    def allocate(self, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
-        believed = replace(jobs, workload=believed_workload(jobs.workload, self.factors))
-        return Wham().allocate(believed, cores, integer=integer)
-
-    def program(self, workload: Workload, cores: float) -> ClassProgram | JobProgram:
-        return Wham().program(believed_workload(workload, self.factors), cores)
+    def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
+        return Wham().program(believed_workload(workload, self.factors), cores, need)
 
 
 def believed_workload(workload: Workload, factors: Sequence[float]) -> Workload:
