@@ -27,25 +27,29 @@ from malleable.contracts import Need, Policy
 from malleable.engine.compiling import JOB_RULE, compiled
 from malleable.engine.rule_interface import AGE, CLASS, COLUMNS, IDENTITY, REMAINING, SIZE, WEIGHT
 from malleable.live.core import core_price
-from malleable.live.core.estimates import MATERIAL
+from malleable.live.core.estimates import MATERIAL, OUTCOMES
 from malleable.live.core.fair_share import Guarantee
 from malleable.live.core.learned_sizes import CELLS, EDGES, INDEX, KEPT, PRIOR, STEP, TRIMMED, LearnedSizes
 from malleable.live.core.scheduler import Scheduler
 from malleable.live.core.virtual import VirtualMachine
 from malleable.model import Workload
 from malleable.policies.rules.market import MARKET, end_of_market
+from malleable.policies.rules.market_rules import greedy_integer_rule, wham_integer_rule
+from malleable.policies.rules.smartfill_rule import CROWD, costates_rule
 from malleable.policies.rules.smartfill_rule import KEPT as KEPT_COSTATES
 from malleable.sources import Chunk
 
-KNOWN, LEARNED, GITTINS, ATTAINED = range(4)
+KNOWN, LEARNED, GITTINS, ATTAINED, OUTCOMES_OF = range(5)
 """What stands for the work left: itself, E[X − a | X > a] as learned, Gittins's index of the learned law (the
-least work per job that ends, over all times to stop), or the work done."""
+least work per job that ends, over all times to stop), the work done, or several amounts that it may be, by
+the learned law, over which the worth of each job's work is averaged (`live.core.expected_values`)."""
 EQUAL = "weighted equal sharing"
 CASES = {
     EQUAL: ("", KNOWN),
     "wham, sizes known": ("wham", KNOWN),
     "clearing, sizes known": ("clearing", KNOWN),
-    "clearing": ("clearing", LEARNED),
+    "clearing": ("clearing", OUTCOMES_OF),
+    "clearing, the mean": ("clearing", LEARNED),
     "clearing, Gittins's index": ("clearing", GITTINS),
     "clearing, least attained service": ("clearing", ATTAINED),
     "smartfill": ("smartfill", LEARNED),
@@ -58,6 +62,28 @@ SOON = 0.02
 """Time between two decisions, in mean sizes, at least."""
 LOWEST = float(np.log(EDGES[0]))
 FACTOR, CAUTION, FADING = core_price.FACTOR, core_price.CAUTION, core_price.KEPT
+
+
+def by_mean_worth(jobs, cores, table, out):
+    """`live.core.expected_values.divide_by_value` as a rule; outcomes stand behind the columns of a job."""
+    size = jobs.shape[0]
+    rows, values = np.empty((size, COLUMNS)), np.zeros(size)
+    for j in range(size):
+        for column in range(COLUMNS):
+            rows[j, column] = jobs[j, column]
+    if size == 1 or size >= CROWD * cores:
+        wham_integer_rule(rows, cores, table, out)
+        return
+    for k in range(OUTCOMES):
+        for j in range(size):
+            rows[j, REMAINING] = jobs[j, COLUMNS + k]
+        table[end_of_market(table) + KEPT_COSTATES.JOBS] = 0.0
+        costates_rule(rows, cores, table, out)
+        for j in range(size):
+            values[j] += out[j] / OUTCOMES
+    for j in range(size):
+        rows[j, WEIGHT], out[j] = values[j], 0.0
+    greedy_integer_rule(rows, cores, table, out)
 
 
 @njit
@@ -84,14 +110,15 @@ def add_life(lived, work):
 
 
 @njit
-def expect(ended, lived, pooled, gittins, out):
-    """`learned_sizes.mean_at_edges`, or Gittins's index, from what was seen."""
+def expect(ended, lived, pooled, gittins, out, hazard):
+    """`learned_sizes.mean_at_edges`, or Gittins's index, and the hazard, from what was seen."""
     inside, survive = np.empty(CELLS), np.empty(CELLS)
     for c in range(CELLS):
         low, high = max(c - 1, 0), min(c + 1, CELLS - 1)
         d = 0.5 * ended[c] + 0.25 * (ended[low] + ended[high])
         m = 0.5 * lived[c] + 0.25 * (lived[low] + lived[high])
         a = (d + PRIOR * pooled[c]) / (m + PRIOR)
+        hazard[c] = a
         flat = abs(1.0 - a) < 1e-9
         inside[c] = EDGES[c] * (STEP if flat else math.expm1((1.0 - a) * STEP) / (1.0 - a))
         survive[c] = math.exp(-a * STEP)
@@ -118,7 +145,29 @@ def at(expected, done):
 
 
 @njit
-def learn(ended, lived, classes, job, done, present, gittins, expected):
+def quantile(hazard, done, missing):
+    """What is left of a job when its hazard has summed to so much."""
+    x = math.log(max(done, EDGES[0]))
+    for c in range(cell_of(done), CELLS):
+        width = LOWEST + (c + 1) * STEP - x
+        if hazard[c] * width >= missing:
+            return math.exp(x + missing / hazard[c]) - done
+        missing, x = missing - hazard[c] * width, x + width
+    return math.exp(x + missing / INDEX) - done
+
+
+@njit
+def set_outcomes(row, number, hazard, done):
+    """`estimates.possible_work` of one job, behind its columns."""
+    mixed = (number * 2_654_435_761) % 2**32
+    step, start = 1 + (mixed >> 8) % (OUTCOMES - 1), (mixed >> 18) % OUTCOMES
+    for k in range(OUTCOMES):
+        chance = ((step * k + start) % OUTCOMES + 0.5) / OUTCOMES
+        row[COLUMNS + k] = max(quantile(hazard, done, -math.log1p(-chance)), 1e-12)
+
+
+@njit
+def learn(ended, lived, classes, job, done, present, gittins, expected, hazards):
     """What is expected of each class, from jobs that ended and those that run."""
     alive = lived.copy()
     for j in range(present):
@@ -132,7 +181,7 @@ def learn(ended, lived, classes, job, done, present, gittins, expected):
             m += alive[:, k].sum() / 5.0
         pooled[c] = (d + PRIOR * INDEX) / (m + PRIOR)
     for i in range(len(ended)):
-        expect(ended[i], alive[i], pooled, gittins, expected[i])
+        expect(ended[i], alive[i], pooled, gittins, expected[i], hazards[i])
 
 
 @njit
@@ -141,11 +190,11 @@ def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one fun
 ):
     """When each job is done; `at_price` is where the table wants the price of a core, −1 if it does not."""
     count, kinds, room = len(times), len(weights), 4096
-    rows, share = np.zeros((room, COLUMNS)), np.zeros(room)
+    rows, share = np.zeros((room, COLUMNS + (OUTCOMES if belief == OUTCOMES_OF else 0))), np.zeros(room)
     job = np.zeros(room, np.int64)
     done, rate = np.zeros(room), np.zeros(room)
     ended, lived = np.zeros((kinds, CELLS)), np.zeros((kinds, CELLS))
-    expected = np.zeros((kinds, CELLS + 1))
+    expected, hazards = np.zeros((kinds, CELLS + 1)), np.zeros((kinds, CELLS))
     present = arrived = leavers = decisions = 0
     now = area = elapsed = price = 0.0
     look = np.inf
@@ -191,10 +240,8 @@ def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one fun
                 i = classes[job[j]]
                 rate[j] = speed(speedups, i, n * weights[i] / total)
             continue
-        if (belief == LEARNED or belief == GITTINS) and (  # noqa: PLR1714, SIM109 - compiled
-            left or decisions < 50 or decisions % 16 == 0
-        ):
-            learn(ended, lived, classes, job, done, present, belief == GITTINS, expected)
+        if belief not in (KNOWN, ATTAINED) and (left or decisions < 50 or decisions % 16 == 0):
+            learn(ended, lived, classes, job, done, present, belief == GITTINS, expected, hazards)
         for j in range(present):
             i = classes[job[j]]
             remaining = max(done[j], EDGES[0])
@@ -205,6 +252,8 @@ def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one fun
             rows[j, CLASS], rows[j, WEIGHT], rows[j, IDENTITY] = i, weights[i], job[j]
             rows[j, REMAINING] = max(remaining, 1e-12)
             rows[j, SIZE], rows[j, AGE] = done[j] + rows[j, REMAINING], now - times[job[j]]
+            if belief == OUTCOMES_OF:
+                set_outcomes(rows[j], job[j], hazards[i], done[j])
         share[:present] = 0.0
         if at_price >= 0:
             if left and elapsed > 0.0:
@@ -232,7 +281,7 @@ class Runner:
         made = Policy.of("clearing:price=0" if wants_price else policy or "wham")
         self.rule, self.table, *_ = made.program(workload, self.cores, Need(True, whole=True))
         self.rule, self.at_price = (
-            compiled(self.rule, JOB_RULE),
+            compiled(by_mean_worth if self.belief == OUTCOMES_OF else self.rule, JOB_RULE),
             end_of_market(self.table) if wants_price else -1,
         )
         self.speedups = np.array(
@@ -343,7 +392,7 @@ def costs(workload, cores, names, streams, count, seed):
 
 def random_study(path, count, streams=3, jobs=400):
     """Costs on random workloads, a line each."""
-    names = [*BASES, "clearing", "clearing, least attained service", "wham"]
+    names = [*BASES, "clearing", "clearing, the mean", "clearing, least attained service", "wham"]
     known = set()
     if path.exists():
         with path.open() as file:

@@ -103,7 +103,7 @@ def cli() -> str:
     intro = (
         "Each command prints a table for people, or with `--json` one JSON document on stdout (see\n"
         "[JSON documents](json.md)). Progress, warnings and errors go to stderr.\n\n"
-        "| exit status | meaning |\n|---|---|\n| 0 | good |\n| 1 | an error of ours: one line, and a hint |\n"
+        "| exit status | meaning |\n|---|---|\n| 0 | good |\n| 1 | an error: one line, and a hint |\n"
         "| 2 | usage: no such command or option |\n| 130 | interrupted by Ctrl-C |\n"
         "| 143, 129 | interrupted by SIGTERM (`kill`), by SIGHUP (a terminal that was closed) |\n\n"
         "Standard output that is full is an error (1); a reader that goes away (`| head`) and a standard\n"
@@ -151,8 +151,9 @@ def kinds() -> str:
 def _kind(family: str, row: dict[str, Any]) -> str:
     module = catalog.kinds(family)[catalog.normalised(row["name"])].rpartition(".")[2]
     source = f"[source](../../src/malleable/{family}/{module}.py)"
+    needs = [f"Needs to know: {row['needs']}."] if "needs" in row else []
     return "\n\n".join(
-        [f"### {row['name']}", f"{row['summary']} ({source})", *_parameters(row["parameters"])]
+        [f"### {row['name']}", f"{row['summary']} ({source})", *needs, *_parameters(row["parameters"])]
     )
 
 

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 
     from malleable.api import allocate as allocate
     from malleable.api import bound as bound
+    from malleable.api import bound_for_jobs as bound_for_jobs
     from malleable.api import compare as compare
+    from malleable.api import explain as explain
     from malleable.api import fit_sizes as fit_sizes
     from malleable.api import fit_speedup as fit_speedup
     from malleable.api import malleabilise as malleabilise
     from malleable.api import mean_field as mean_field
+    from malleable.api import plan as plan
     from malleable.api import read_trace as read_trace
+    from malleable.api import replay as replay
     from malleable.api import simulate as simulate
     from malleable.api import sweep as sweep
     from malleable.errors import MalleableError as MalleableError
@@ -42,14 +46,18 @@ _HOMES = {
     "Workload": "model",
     "allocate": "api",
     "bound": "api",
+    "bound_for_jobs": "api",
     "compare": "api",
+    "explain": "api",
     "fit_sizes": "api",
     "fit_speedup": "api",
     "load_workload": "model",
     "malleabilise": "api",
     "mean_field": "api",
     "paper_workload": "model",
+    "plan": "api",
     "read_trace": "api",
+    "replay": "api",
     "simulate": "api",
     "sweep": "api",
 }

@@ -311,6 +311,8 @@ class Policy(Spec, ABC):
     """Who gets how many cores, now. A frozen value: everything it needs comes with the call."""
 
     to_write: ClassVar[str] = "define a subclass of Policy there, or a function f(jobs, cores, table, out)"
+    needs: ClassVar[str] = ""
+    """What it has to know of jobs and classes, weights aside; `malleable list policies` says it."""
 
     whole_cores: ClassVar[bool] = False
     """Whether it always gives whole cores, in simulations too; its cost is then held against the bound for

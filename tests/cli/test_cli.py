@@ -75,7 +75,11 @@ def test_meanfield_json():
     assert set(document) == designed | {"first_order", "workload", "policy", "cores", "load", "price"}
     assert [set(row) for row in document["fixed_point"]] == [{"name", "jobs", "cores"}] * 3
     assert set(document["refined"]) == {"coefficient", "cost", "applies", "reason", "overload"}
-    assert set(document["attractor"]) == {"starts", "converged", "worst_distance", "left_domain"}
+    measured = {"starts", "converged", "worst_distance", "left_domain"}
+    assert set(document["attractor"]) == measured | {
+        *("proved", "reason", "monotone", "lower", "upper", "within", "meet")
+    }
+    assert document["attractor"]["proved"] is True
     assert document["cost"] == pytest.approx(0.1578484983857, abs=1e-10)
     assert document["refined"]["coefficient"] == pytest.approx(1.425163, abs=1e-5)
     assert document["eigenvalues"] == pytest.approx([-43.476, -9.400, -8.118, -2.897], abs=1e-3)
@@ -85,11 +89,13 @@ def test_meanfield_json():
 
 @pytest.mark.parametrize("family", ["policies", "speedups", "distributions", "arrivals"])
 def test_list_json(family):
-    """`list` gives a list of things with a name, a summary and parameters."""
+    """`list` gives a list of things with a name, a summary and parameters; policies say what they need."""
     rows = as_json("list", family)
     assert rows
     for row in rows:
-        assert set(row) == {"name", "summary", "parameters"}
+        more = {"monotone", "needs"} if family == "policies" else set()
+        assert set(row) == {"name", "summary", "parameters"} | more
+        assert row.get("needs") or not more
         assert row["summary"]
         for parameter in row["parameters"]:
             assert {"name", "allowed"} <= set(parameter) <= {"name", "allowed", "or", "default"}

@@ -120,6 +120,27 @@ def test_progress_bar(spread):
     assert re.search(r"\d:\d\d:\d\d", shown)
 
 
+def test_progress_in_python():
+    """`progress=True` shows the same bar from Python, and nothing where there is no terminal."""
+    script = (
+        "import malleable; print(malleable.simulate('paper', 64, load=0.25, jobs=4e6, progress=True).jobs)"
+    )
+    shown = shown_on_terminal(
+        lambda stderr: subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            env={**environment(), "TERM": "xterm"},
+        )
+    )
+    assert re.search(r"[\d.]+ [Mk] jobs/s", shown)
+    quiet = subprocess.run(
+        [sys.executable, "-c", script.replace("4e6", "4e3")],
+        capture_output=True, encoding="utf-8", env=environment(), timeout=100, check=True,
+    )  # fmt: skip
+    assert quiet.stderr == ""
+
+
 # --- Ray --------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from malleable.distributions.lognormal import Lognormal
 from malleable.distributions.phase_type import PhaseType
 from malleable.distributions.scipy import Scipy
 from malleable.distributions.weibull import Weibull
-from malleable.errors import ParameterError, UnsupportedError
+from malleable.errors import MalleableError, ParameterError, UnsupportedError
 from support.size_laws import EXAMPLES, law_of
 
 # Numerical care ------------------------------------------------------------------------------------------
@@ -166,3 +166,29 @@ def test_a_frozen_law_takes_no_further_arguments():
     """Parameters beside a frozen law would be silently lost, so they are refused."""
     with pytest.raises(ParameterError, match="already has"):
         Scipy(stats.expon(), (("scale", 2.0),))
+
+
+@pytest.mark.parametrize("scv", [1.0, 1.5, 5.0, 400.0, 1e8])
+def test_a_hyperexponential_law_by_mean_and_scv(scv):
+    """Two branches with balanced means have the mean and the squared coefficient of variation asked for."""
+    law = Distribution.of({"kind": "hyperexponential", "mean": 2.5, "scv": scv})
+    assert law.mean == pytest.approx(2.5, rel=1e-12)
+    assert law.scv == pytest.approx(scv, rel=1e-9)
+    halves = [p / rate for p, rate in zip(law.probabilities, law.rates, strict=True)]
+    assert halves == pytest.approx([1.25, 1.25])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"mean": 2.0}, "how sizes vary"),
+        ({"scv": 2.0}, "'rates' or 'mean'"),
+        ({"mean": 2.0, "scv": 0.5}, "scv"),
+        ({"mean": -1.0, "scv": 2.0}, "mean"),
+        ({"mean": 2.0, "scv": 2.0, "rates": [1.0, 2.0]}, "not both"),
+    ],
+)
+def test_a_hyperexponential_law_needs_both(keys, message):
+    """Mean and scv stand together, and say so in one line."""
+    with pytest.raises(MalleableError, match=message):
+        Distribution.of({"kind": "hyperexponential", **keys})

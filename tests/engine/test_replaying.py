@@ -114,6 +114,42 @@ def test_slices_are_joined_when_time_runs_beyond_them():
     assert usage[0, :6].tolist() == [6.0, 26.0, 8.0, 8.0, 4.0, 0.0]
 
 
+@pytest.mark.parametrize("name", ["wham", "greedy", "fixed-width:widths=1/1/2", "srpt", "easy", "equi"])
+@pytest.mark.parametrize("load", [0.6, 1.4])
+def test_what_jobs_pay_for_their_cores(name, load):
+    """Cores times price over time, against widths that the naive simulator noted at every event."""
+    workload = paper_workload(4, 0.5)
+    jobs = stream(workload.scaled(load / 0.5), 5, chunk=60).take()
+    rng = np.random.default_rng(1)
+    edges = np.sort(rng.uniform(jobs.times[0] - 1.0, jobs.times[-1] * 1.1, 12))
+    prices = rng.exponential(1.0, 11)
+    whole = np.concatenate([[0.0], np.cumsum(np.diff(edges) * prices)])
+
+    class Paying(reference.Simulator):
+        """The naive simulator in which every job pays for its cores whenever time goes on."""
+
+        paid = dict.fromkeys(range(len(jobs.times)), 0.0)
+
+        @property
+        def now(self):
+            return self.moment
+
+        @now.setter
+        def now(self, later):
+            if getattr(self, "jobs", ()):
+                price = np.diff(np.interp([self.moment, later], edges, whole))[0]
+                for job in self.jobs:
+                    self.paid[job["id"]] += job["cores"] * price
+            self.moment = later
+
+    paying = Paying(Policy.of(name), workload, 4, 0.0, (), True)
+    paying.run(*jobs)
+    made = program(Policy.of(name), workload, 4)
+    got = replay_jobs(workload, 4, made, jobs, prices=job_log.PricePath(edges, prices), interpreted=True)
+    expected = [paying.paid[number] for number in range(len(jobs.times))]
+    np.testing.assert_allclose(got.log.rents, expected, rtol=1e-8, atol=1e-9 * max(expected))
+
+
 def test_class_counts_cannot_see_weights_of_single_jobs():
     """A rule on class counts refuses them in one line, and says what to do."""
     workload = paper_workload()

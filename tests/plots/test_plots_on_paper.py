@@ -6,15 +6,19 @@ import hashlib
 import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from malleable import plots
+from malleable.plots import _layout as layout
 from malleable.plots import _paper
-from malleable.plots.figures import Series
+from malleable.plots.figures import Axis, Figure, Panel, Series
 from support import paper_samples as samples
 from support.figures import one_panel, printed
 
@@ -88,7 +92,7 @@ def test_legend_covers_nothing(figure):
             assert box.x1 <= paper.x1
             assert box.y0 >= paper.y0
             assert all(box.y1 <= panel.y0 + 1.0 for panel in panels)
-        assert drawing.legends
+        assert drawing.legends or layout.direct(figure)
 
 
 def test_marks_are_on_paper():
@@ -126,3 +130,27 @@ def test_paper_shows_the_numbers():
     assert line.get_xdata().tolist() == list(samples.CORES)
     np.testing.assert_array_equal(line.get_ydata(), samples.STYLES.panels[2].series[0].y)
     assert math.isnan(line.get_ydata()[3])
+
+
+@settings(max_examples=100)
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12), st.floats(0.01, 0.09))
+def test_labels_stand_apart(places, apart):
+    """Labels keep their order, stand apart, stay below the top, and do not move where there is room."""
+    made = layout.spread(places, apart)
+    order = sorted(range(len(places)), key=places.__getitem__)
+    assert all(made[b] - made[a] >= apart - 1e-9 for a, b in pairwise(order))
+    assert max(made) <= 1.0 + 1e-9
+    if all(places[b] - places[a] >= apart for a, b in pairwise(order)):
+        assert made == pytest.approx(places)
+
+
+def test_curves_are_labelled_at_their_ends():
+    """One panel of curves has the names beside them and no legend; several panels share a legend."""
+    curves = tuple(Series(name, (1.0, 2.0), (1.0, y)) for name, y in (("up", 2.0), ("down", 0.5)))
+    panel = Panel(Axis("x"), Axis("y"), curves)
+    for panels, legend in (((panel,), False), ((panel, panel), True)):
+        with mpl.rc_context():
+            drawing = _paper._drawing(Figure("name", "title", "caption", panels))
+        assert bool(drawing.legends) == legend
+        words = {text.get_text() for axes in drawing.axes for text in axes.texts}
+        assert ({"up", "down"} <= words) != legend

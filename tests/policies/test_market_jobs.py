@@ -38,7 +38,7 @@ from support.strategies import FAST, concave_function, job_class, numbers, workl
 
 WEIGHTS = ("1", "mu", "c", "cmu", "c/x")
 MARKET = [Wham(), WhamInteger(), *(kind(weight) for kind in (Greedy, GreedyStar) for weight in WEIGHTS)]
-WHITTLE = [Whittle(discount=discount) for discount in (1e-4, 0.05, 1.0, 20.0)]
+WHITTLE = [Whittle(alpha, arm) for alpha in (1e-4, 0.05, 1.0, 20.0) for arm in ("optimal", "constant")]
 ONE_CORE = ("power", "amdahl", "usl")
 
 

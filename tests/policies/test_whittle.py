@@ -26,6 +26,7 @@ from support.strategies import CONCAVE, FAST, SMOOTH, cases, jobs_of, numbers, p
 
 LIMIT = 512.0
 WIDTHS = np.unique(np.concatenate([np.geomspace(1.0, LIMIT, 400), np.arange(1.0, 65.0)]))
+ARMS = pytest.mark.parametrize("constant", [False, True], ids=["optimal", "constant"])
 DISCOUNTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 quick = settings(max_examples=examples(12))
 
@@ -46,15 +47,16 @@ def cost(speed, k, x, c, l, discount):
     l=numbers(1e-6, 1e3),
     discount=numbers(1e-6, 10.0),
 )
-def test_optimal_action_is_the_global_minimum(case, x, c, l, discount):
+def test_a_constant_action_is_the_global_minimum(case, x, c, l, discount):
     """No action on a fine grid of {0} ∪ [1, limit] costs less, whatever the family and its valleys."""
-    k = float(optimal_action(case.speedup, x, c, l, discount, limit=LIMIT))
+    k = float(optimal_action(case.speedup, x, c, l, discount, limit=LIMIT, constant=True))
     assert k == 0.0 or 1.0 <= k <= LIMIT
     speeds = np.array([case.reference(width) for width in WIDTHS])
     best = min(c, cost(speeds, WIDTHS, x, c, l, discount).min())
     assert cost(case.reference(max(k, 1.0)), k, x, c, l, discount) <= best * (1.0 + 1e-11)
 
 
+@ARMS
 @quick
 @given(
     speedup=speedups(*FAST, "custom"),
@@ -62,51 +64,57 @@ def test_optimal_action_is_the_global_minimum(case, x, c, l, discount):
     c=numbers(0.1, 10.0),
     discount=numbers(1e-6, 10.0),
 )
-def test_a_job_is_served_exactly_below_its_index(speedup, x, c, discount):
+def test_a_job_is_served_exactly_below_its_index(constant, speedup, x, c, discount):
     """The index is the price of indifference: served just below it, waiting just above it."""
-    index = whittle_index(speedup, x, c, discount, limit=LIMIT)
+    index = whittle_index(speedup, x, c, discount, limit=LIMIT, constant=constant)
     if index > 1e-250:
         around = index * np.array([0.5, 1.0 - 1e-9, 1.0 + 1e-9, 2.0])
-        actions = optimal_action(speedup, x, c, around, discount, limit=LIMIT)
+        actions = optimal_action(speedup, x, c, around, discount, limit=LIMIT, constant=constant)
         assert (actions > 0.0).tolist() == [True, True, False, False]
 
 
-def test_actions_are_vectorised_over_jobs():
+@ARMS
+def test_actions_are_vectorised_over_jobs(constant):
     """Arrays of jobs give what the jobs give one by one; scalars give a scalar."""
     x, c, l = np.array([0.1, 3.0, 40.0]), np.array([1.0, 2.0, 0.5]), np.array([0.2, 0.01, 1e-4])
-    together = optimal_action(Usl(0.1, 1e-3), x, c, l, 0.1)
-    alone = [optimal_action(Usl(0.1, 1e-3), *job, 0.1) for job in zip(x, c, l, strict=True)]
+    together = optimal_action(Usl(0.1, 1e-3), x, c, l, 0.1, constant=constant)
+    alone = [
+        optimal_action(Usl(0.1, 1e-3), *job, 0.1, constant=constant) for job in zip(x, c, l, strict=True)
+    ]
     assert np.allclose(together, alone, rtol=1e-12, atol=0.0)
     assert np.shape(alone[0]) == ()
 
 
-def test_long_jobs_jump_past_one_core():
+def test_long_jobs_that_hold_their_cores_jump_past_one():
     """With αx = 10 and s = √k the cost has two valleys, and at its index a job jumps from 0 to many cores."""
-    index = whittle_index(Power(0.5), 10.0, 1.0, 1.0)
-    k = optimal_action(Power(0.5), 10.0, 1.0, index * (1.0 - 1e-12), 1.0)
+    index = whittle_index(Power(0.5), 10.0, 1.0, 1.0, constant=True)
+    k = optimal_action(Power(0.5), 10.0, 1.0, index * (1.0 - 1e-12), 1.0, constant=True)
     u = 10.0 / math.sqrt(k)
     # Setting the derivative of k(e^u − 1) to zero: u/(1 − e^{−u}) = 2.
     assert u / -math.expm1(-u) == pytest.approx(2.0, rel=1e-5)
     assert k > 30.0
 
 
+@ARMS
 @quick
 @given(speedup=speedups(*SMOOTH), x=numbers(0.01, 100.0), c=numbers(0.1, 10.0), ratio=numbers(0.01, 100.0))
-def test_fixed_price_limit_is_one_core_or_none(speedup, x, c, ratio):
+def test_fixed_price_limit_is_one_core_or_none(constant, speedup, x, c, ratio):
     """α → 0 at a fixed price: one core if l < c/x, else none."""
     if abs(ratio - 1.0) > 1e-6:
-        action = optimal_action(speedup, x, c, ratio * c / x, 1e-13)
+        action = optimal_action(speedup, x, c, ratio * c / x, 1e-13, constant=constant)
         assert action == (1.0 if ratio < 1.0 else 0.0)
 
 
+@ARMS
 @quick
 @given(speedup=speedups(*SMOOTH), x=numbers(0.01, 100.0), c=numbers(0.1, 10.0), rent=numbers(1e-4, 1e4))
-def test_vanishing_price_limit_is_whams_demand(speedup, x, c, rent):
+def test_vanishing_price_limit_is_whams_demand(constant, speedup, x, c, rent):
     """α → 0 at l = α·r: the width is g(r), to many digits although the costs vanish with α."""
-    action = optimal_action(speedup, x, c, 1e-14 * rent, 1e-14)
+    action = optimal_action(speedup, x, c, 1e-14 * rent, 1e-14, constant=constant)
     assert action == pytest.approx(float(speedup.demand(rent, c)), rel=1e-8)
 
 
+@ARMS
 @pytest.mark.parametrize("discount", [1e-4, 0.05, 1.0, 20.0])
 @pytest.mark.parametrize(
     "speedup",
@@ -120,10 +128,10 @@ def test_vanishing_price_limit_is_whams_demand(speedup, x, c, rent):
     ],
     ids=repr,
 )
-def test_every_job_is_indexable(speedup, discount):
+def test_every_job_is_indexable(speedup, discount, constant):
     """Actions never rise with the price and are widest when cores are free, for short and very long jobs."""
     x = np.geomspace(1e-3, 1e3, 40)
-    found = indexability(speedup, x, 2.0, discount, np.geomspace(1e-12, 1e6, 300))
+    found = indexability(speedup, x, 2.0, discount, np.geomspace(1e-12, 1e6, 300), constant=constant)
     assert found.holds
     assert found.worst_rise <= 1e-9
     assert found.free_share == pytest.approx(1.0)
@@ -175,31 +183,33 @@ def check_sound(jobs, cores, allocation, *, whole):
             assert speedup(width + idle) <= speedup(width) * (1.0 + 1e-9)
 
 
+@ARMS
 @settings(max_examples=examples(20))
 @given(data=st.data())
 @pytest.mark.parametrize("whole", [False, True])
-def test_no_core_idles_that_a_served_job_can_use(data, whole):
+def test_no_core_idles_that_a_served_job_can_use(data, whole, constant):
     """At any discount: total ≤ n, widths 0 or ≥ 1, and the total is n unless no served job can use more."""
     workload = data.draw(workloads(*FAST))
     jobs = data.draw(jobs_of(workload, weights=True))
     cores = data.draw(numbers(1.0, 60.0))
-    policy = Whittle(data.draw(numbers(1e-6, 100.0)))
+    policy = Whittle(data.draw(numbers(1e-6, 100.0)), "constant" if constant else "optimal")
     check_sound(jobs, cores, policy.allocate(jobs, cores, integer=whole), whole=whole)
 
 
+@ARMS
 @quick
 @given(data=st.data())
-def test_price_is_the_smallest_that_clears(data):
+def test_price_is_the_smallest_that_clears(data, constant):
     """Just above the price optimal actions fit into n cores, just below it they do not (the definition)."""
     workload = data.draw(workloads(*CONCAVE))
     jobs = data.draw(jobs_of(workload, min_jobs=1))
     cores = data.draw(numbers(1.0, 40.0))
     discount = data.draw(numbers(1e-4, 1.0))
-    price = Whittle(discount).allocate(jobs, cores).price
+    price = Whittle(discount, "constant" if constant else "optimal").allocate(jobs, cores).price
 
     def total(l):
         return sum(
-            float(optimal_action(jobs.speedups[i], x, c, l, discount, limit=cores))
+            float(optimal_action(jobs.speedups[i], x, c, l, discount, limit=cores, constant=constant))
             for i, x, c in zip(jobs.speedup_index, jobs.remaining, jobs.weight, strict=True)
         )
 

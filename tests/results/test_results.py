@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -273,9 +274,13 @@ def test_merge_refuses(other, message):
 
 
 def test_frame(result):
-    """A DataFrame has one row per class and flat columns."""
-    frame = result.to_frame()
-    assert len(frame) == 1
+    """A DataFrame has one row per result, or one per class, and flat columns."""
+    whole = result.to_frame()
+    assert len(whole) == 1
+    assert "class" not in whole.columns
+    assert whole.loc[0, "cost"] / whole.loc[0, "bound_tight"] - 1.0 == pytest.approx(whole.loc[0, "gap"])
+    frame = result.to_frame(classes=True)
+    assert len(frame) == len(result.classes)
     assert frame.loc[0, "cost"] == result.cost.mean
     assert frame.loc[0, "response_time_low"] == result.classes[0].response_time.low
     assert {"class", "response_time_p99", "slowdown_p95", "width_p50", "cost_high"} <= set(frame.columns)
@@ -324,7 +329,8 @@ def test_comparison_round_trip(comparison, tmp_path):
     """A comparison survives the disk, and its frame has the differences beside the policies."""
     again = Comparison.read(comparison.save(tmp_path / "all"))
     assert again == comparison
-    frame = again.to_frame()
+    assert len(again.to_frame()) == 4
+    frame = again.to_frame(classes=True)
     assert len(frame) == 8
     assert frame["difference"].notna().sum() == 4
     # The gap is taken to the tightest bound, which stands beside it.
@@ -332,6 +338,19 @@ def test_comparison_round_trip(comparison, tmp_path):
     assert frame["bound_name"].notna().all()
     with pytest.raises(MalleableError, match="not a saved result"):
         Result.read(tmp_path / "all")
+
+
+def test_notebooks_show_tables(comparison, result):
+    """A result and a comparison are short as text, and tables in a notebook, with every cost in them."""
+    assert len(repr(comparison)) < 1000
+    assert repr(result).startswith("<Result: ")
+    shown = comparison._repr_html_()
+    tables = ET.fromstring(shown)
+    assert len(tables.findall(".//tbody/tr")) == len(comparison.results)
+    for one in comparison.results:
+        assert str(one.cost) in shown
+    assert str(result.cost) in result._repr_html_()
+    ET.fromstring(result._repr_html_())
 
 
 def test_another_baseline(comparison):

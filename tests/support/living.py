@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from malleable.live.system.process_tree import family, look_up
+from malleable.live.system.process_tree import family
 from support.shell import PATIENCE, environment
 
 if TYPE_CHECKING:
@@ -89,8 +89,24 @@ def is_paused(pid: int) -> bool:
     One that has ended stays a zombie while its parent is stopped, and the parent of one that was stopped
     between vfork and exec stays in uninterruptible sleep.
     """
-    states = {process.state for one in family(pid) if (process := look_up(one))}
+    states = {state_of(one) for one in family(pid)} - {""}
     return "T" in states and states <= {"T", "D", "Z"}
+
+
+def state_of(pid: int) -> str:
+    """The state of a process as a letter; nothing if it is not there.
+
+    A process that SIGSTOP was sent to has stopped, T: it has no turn before it takes the signal, which on a
+    busy machine may last.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return ""
+    fields = dict(line.split(":\t", 1) for line in lines)
+    pending = int(fields["ShdPnd"], 16) | int(fields["SigPnd"], 16)
+    stopping = pending >> (signal.SIGSTOP - 1) & 1
+    return "T" if stopping and fields["State"][0] not in "ZX" else fields["State"][0]
 
 
 def wait_until(condition: Callable[[], Found], what: str = "it", seconds: float = PATIENCE) -> Found:

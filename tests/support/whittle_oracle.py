@@ -1,4 +1,4 @@
-"""The discounted Whittle policy by other means: the bandits of `theory.whittle`, vectorised.
+"""The discounted Whittle policy by other means: the arms of `theory.whittle`, vectorised.
 
 An oracle for `malleable.policies.rules.whittle_rule`; `allocation(policy, jobs, cores)` answers as
 `policy.allocate` does, and shares with it how the cores are made whole.
@@ -15,7 +15,7 @@ from scipy import optimize
 
 from malleable.contracts import Allocation
 from malleable.policies.rules.tolerances import DUST
-from malleable.policies.whittle import Bandits, whole_widths
+from malleable.policies.whittle import whole_widths
 from malleable.theory.market import PROHIBITIVE
 from malleable.theory.whittle import whittle_index
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from malleable.contracts import FloatArray
     from malleable.model.jobs import Jobs
-    from malleable.policies.whittle import Whittle
+    from malleable.policies.whittle import Bandits, Whittle
 
 CLEARED = 1e-13
 """Relative error at which demand counts as equal to the cores."""
@@ -35,16 +35,16 @@ LOWEST = 1e-300
 def allocation(policy: Whittle, jobs: Jobs, cores: float, *, integer: bool = False) -> Allocation:
     """Cores and price by the vectorised procedure."""
     cores = float(np.floor(cores)) if integer else float(cores)
-    index = Bandits.of(jobs, np.arange(len(jobs)), policy.discount, cores).log_index
+    index = policy.bandits(jobs, np.arange(len(jobs)), cores).log_index
     # Each served job takes at least one core, so no job behind the first one left out can matter.
     queue = jobs.by(index)[: int(cores) + 1]
-    bandits = Bandits.of(jobs, queue, policy.discount, cores)
+    bandits = policy.bandits(jobs, queue, cores)
     prices = np.exp(np.minimum(index[queue], np.log(PROHIBITIVE)))
     served = _served(bandits, prices, cores)
     widths, price = None, 0.0
     if served < len(queue):
         price = float(prices[served])
-        widths = _part_for_next(policy.discount, jobs, queue[served], bandits, price, served, cores)
+        widths = _part_for_next(policy, jobs, queue[served], bandits, price, served, cores)
     if widths is None:
         widths, widening_price = _widened(bandits, prices, served, cores)
         price = max(price, widening_price)
@@ -54,14 +54,24 @@ def allocation(policy: Whittle, jobs: Jobs, cores: float, *, integer: bool = Fal
 
 
 def _part_for_next(
-    discount: float, jobs: Jobs, job: int, bandits: Bandits, price: float, served: int, cores: float
+    policy: Whittle, jobs: Jobs, job: int, bandits: Bandits, price: float, served: int, cores: float
 ) -> FloatArray | None:
     """Widths that leave the first job left out a part of its block, if that is one core or more."""
     spare = cores - float(bandits.width(price)[:served].sum())
     if spare < 1.0:
         return None
-    speedup = jobs.speedups[jobs.speedup_index[job]]
-    price = whittle_index(speedup, jobs.remaining[job], jobs.weight[job], discount, limit=spare)
+    if policy.constant:
+        speedup = jobs.speedups[jobs.speedup_index[job]]
+        x, c = jobs.remaining[job], jobs.weight[job]
+        price = float(whittle_index(speedup, x, c, policy.discount, limit=spare, constant=True))
+    else:
+        # No action beats a part of the first block by more, so that is when it beats waiting for now.
+        step = bandits.gather(
+            lambda arms, few, more: arms.log_step_value(few, more),
+            np.zeros(len(bandits.weight)),
+            np.full(len(bandits.weight), spare),
+        )
+        price = float(np.exp(step[served]))
     widths = bandits.width(price)
     spare = cores - float(widths[:served].sum())
     widths[served:] = 0.0

@@ -26,10 +26,11 @@ def listing(family: str) -> list[dict[str, Any]]:
 
 
 def describe(family: str, kind: str) -> dict[str, Any]:
-    """One kind: its name, its summary and its parameters with their ranges."""
+    """One kind: its name, its summary, what a policy needs to know, and its parameters with their ranges."""
     cls = finding.find(family, kind)
     summary = (inspect.getdoc(cls) or "").splitlines()[0]
-    return {"name": finding.display(family, kind), "summary": summary, "parameters": parameters(cls)}
+    needs = {"needs": cls.needs} if getattr(cls, "needs", "") else {}
+    return {"name": finding.display(family, kind), "summary": summary, **needs, "parameters": parameters(cls)}
 
 
 def parameters(cls: type[Spec]) -> list[dict[str, Any]]:

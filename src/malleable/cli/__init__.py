@@ -1,7 +1,7 @@
 """The command line: each verb parses, calls one library function, and prints. No logic lives here.
 
 Tables for people go to stdout, or one JSON document with `--json`; progress, warnings and errors go to
-stderr. Exit status 0 good, 1 an error of ours (one line and a hint), 2 usage, 130 interrupted (143 and 129 by
+stderr. Exit status 0 good, 1 an error (one line and a hint), 2 usage, 130 interrupted (143 and 129 by
 SIGTERM and SIGHUP).
 
 This file is the entry point and imports next to nothing: whoever presses Ctrl-C while the rest is still being
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line; errors of ours become one line and a hint."""
+    """Run the command line; errors become one line and a hint."""
     _streams.prepare()
     _signals.listen()
     try:

@@ -35,7 +35,7 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The name of a j
 
 
 def broker() -> BrokerClient:
-    """The user's broker; an error of ours if none runs, or if the extra is not installed."""
+    """The user's broker; an error with a hint if none runs, or if the extra is not installed."""
     from malleable.errors import ExecutionError, to_install
 
     # httpx brings a command line of its own, which takes longer to load than all the rest; it works without.

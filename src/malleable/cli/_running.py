@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from malleable.results import Result
-
-REFRESH = 0.1
-"""Seconds between two pictures of the progress bar."""
+    from malleable.statistics import Estimate
 
 JobsOption = Annotated[
     str | None,
@@ -60,6 +57,14 @@ SizesOption = Annotated[
         help="Whether policies know sizes, or only their law and the work done.",
     ),
 ]
+BoundOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bound",
+        metavar="jobs",
+        help="Also bound what a scheduler that knows all jobs must pay, from some streams of jobs.",
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(
@@ -76,6 +81,10 @@ RayOption = Annotated[
     str | None,
     typer.Option("--ray", metavar="ADDRESS", help="Run on a Ray cluster: ray://host:port, auto or local."),
 ]
+PlotOption = Annotated[
+    str | None,
+    typer.Option("--plot", metavar="FILE", help="Draw it into FILE (.svg, .png or .pdf)."),
+]
 
 
 def settings(
@@ -91,6 +100,7 @@ def settings(
     widths: bool,
     sizes: str,
     capacity: str | None,
+    bound: str | None,
     engine: str,
 ) -> dict[str, Any]:
     """The options of a run, read; the library checks them."""
@@ -106,6 +116,7 @@ def settings(
         "widths": widths,
         "sizes": sizes,
         "capacity": capacity,
+        "bound": bound,
         "engine": engine,
     }
 
@@ -131,47 +142,18 @@ def progress_bar(
     unit: str = "jobs", starting: str = "starting (first use compiles)"
 ) -> Iterator[Callable[[int, int], None]]:
     """Stop where it is safe when asked to; on a terminal also a bar with rate and time left."""
-    from rich.console import Console
+    from malleable import progress
 
-    def stop_if_asked(done: int, _: int) -> None:
-        if done:
-            _signals.worth_waiting()
-        _signals.check()
-
-    screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield stop_if_asked
-        return
-    from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Any) -> Text:
-            speed = task.finished_speed or task.speed
-            if not task.completed:
-                return Text(starting)
-            return Text("" if speed is None else f"{_short(speed)} {unit}/s")
-
-    # Drawn from here and not from a thread: worker processes are forked from this one.
-    columns = (BarColumn(), TaskProgressColumn(), Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True, auto_refresh=False) as bar:
-        task, drawn = bar.add_task("", total=None), 0.0
+    with progress.progress_bar(unit, starting) as draw:
 
         def report(done: int, total: int) -> None:
-            nonlocal drawn
-            stop_if_asked(done, total)
-            if time.monotonic() - drawn >= REFRESH:
-                bar.update(task, completed=done, total=total, refresh=True)
-                drawn = time.monotonic()
+            if done:
+                _signals.worth_waiting()
+            _signals.check()
+            if draw is not None:
+                draw(done, total)
 
         yield report
-
-
-def _short(rate: float) -> str:
-    for size, letter in ((1e6, " M"), (1e3, " k")):
-        if rate >= size:
-            return f"{rate / size:.3g}{letter}"
-    return f"{rate:.3g}"
 
 
 def plus_minus(half_width: float) -> str:
@@ -179,9 +161,16 @@ def plus_minus(half_width: float) -> str:
     return f"± {show(half_width, 2)}"
 
 
-def percent(share: float | None) -> str:
+def percent(value: float | None) -> str:
     """A share for people."""
-    return "–" if share is None else f"{100.0 * share:.4g} %"
+    from malleable.results.result import share
+
+    return share(value)
+
+
+def percent_between(share: Estimate | None) -> str:
+    """A share with its interval for people."""
+    return "–" if share is None else f"{percent(share.mean)} ± {show(100.0 * share.half_width, 2)}"
 
 
 def label(result: Result) -> str:
@@ -198,15 +187,25 @@ def print_notes(result: Result, before: str = "") -> None:
         out.print(f"note: {before}{note}")
 
 
-def deliver(print_it: Callable[[], None], save: Callable[[], Path] | None, *, quiet: bool) -> None:
-    """Print what was found, then save it: neither is lost because the other cannot be done."""
+def deliver(
+    print_it: Callable[[], None],
+    save: Callable[[], Path] | None,
+    *,
+    quiet: bool,
+    draw: Callable[[], Path] | None = None,
+) -> None:
+    """Print what was found, then save and draw it: nothing is lost because the rest cannot be done."""
     try:
         print_it()
         sys.stdout.flush()
     finally:
-        saved = None if save is None else save()
-    if saved is not None and not quiet:
-        console().print(f"saved to {saved}", soft_wrap=True)
+        try:
+            saved = None if save is None else save()
+        finally:
+            drawn = None if draw is None else draw()
+    for done, where in (("saved to", saved), ("drawn in", drawn)):
+        if where is not None and not quiet:
+            console().print(f"{done} {where}", soft_wrap=True)
 
 
 def finish(*, interrupted: bool) -> None:

@@ -46,10 +46,16 @@ CapacityOption = Annotated[
         help="Cores over time: failures:nodes=8,up=100,down=5 or schedule:times=0/50,cores=8/4,period=90.",
     ),
 ]
+PlotOption = Annotated[
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw it, as .svg, .png or .pdf.")
+]
+ReportOption = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Write a page about it (.html).")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
-SENTENCES = ("what it is", "parameters", "statement")
+SENTENCES = ("what it is", "needs to know", "parameters", "statement")
 """Columns of tables that may be wrapped."""
 SENTENCE = 16
 """Characters per line that they have at least."""
@@ -59,7 +65,7 @@ EXAMPLES = {"cores": "64", "load": "0.25", "precision": "0.01", "confidence": "0
 
 
 def number(text: str, name: str) -> float:
-    """Read a number ourselves, so that a wrong one is an error of ours with a hint, like any other."""
+    """Read a number ourselves, so that a wrong one is an error with a hint, like any other."""
     from malleable.errors import ParameterError
 
     try:
@@ -88,6 +94,17 @@ def whole(text: str, name: str, example: str) -> int:
 def scale(cores: str, load: str | None) -> tuple[float, float | None]:
     """The number of cores and the load that a command names; the library checks them."""
     return number(cores, "cores"), None if load is None else number(load, "load")
+
+
+def deliver_files(found: Any, plot: str | None, page: str | None, *, quiet: bool) -> None:
+    """Draw what was found and write its page, where these were asked for."""
+    from malleable import api
+
+    written = [api.draw(found, plot)] if plot is not None else []
+    written += [api.report(found, page)] if page is not None else []
+    for path in written:
+        if not quiet:
+            console().print(f"written: {path}", soft_wrap=True)
 
 
 def print_json(document: Any) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "bound", "allocate", "meanfield", "simulate", "compare", "play", "measure", "fit", "paper",
+    "bound", "plan", "allocate", "explain", "meanfield", "simulate", "compare", "play", "measure", "fit",
+    "trace", "workload", "replay", "paper",
     "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
 )  # fmt: skip
 """The commands, in the order of the help."""
@@ -81,7 +82,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def run() -> None:
-    """Carry out the command; errors of ours become one line and a hint."""
+    """Carry out the command; errors become one line and a hint."""
     warnings.showwarning = _show_warning
     asked = sys.argv[1:2]
     try:
@@ -96,7 +97,7 @@ def run() -> None:
         say("interrupted")
         sys.exit(_signals.status())
     except OSError as error:
-        # Files that the library opens have names, and errors of ours; what is left are the standard streams.
+        # Errors about files that the library opens name them; what is left are the standard streams.
         if error.filename is not None:
             raise
         _streams.silence(sys.stdout)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli._running import (
+    BoundOption,
     ConfidenceOption,
     EngineOption,
     InterpretedOption,
     JobsOption,
+    PlotOption,
     PrecisionOption,
     RayOption,
     ReplicationsOption,
@@ -25,6 +27,7 @@ from malleable.cli._running import (
     finish,
     label,
     percent,
+    percent_between,
     plus_minus,
     print_notes,
     progress_bar,
@@ -75,6 +78,7 @@ def command(
     widths: WidthsOption = False,
     sizes: SizesOption = "known",
     capacity: CapacityOption = None,
+    bound: BoundOption = None,
     engine: EngineOption = "auto",
     workers: WorkersOption = None,
     ray: RayOption = None,
@@ -82,6 +86,7 @@ def command(
         str | None,
         typer.Option("--out", metavar="DIR", help="Save comparison.json, comparison.npz and comparison.csv."),
     ] = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Several policies on the same jobs, with paired differences of their costs."""
@@ -97,6 +102,7 @@ def command(
         widths=widths,
         sizes=sizes,
         capacity=capacity,
+        bound=bound,
         engine=engine,
     )
     from malleable import api
@@ -109,6 +115,8 @@ def command(
     most = read_workers(workers)
     if out is not None:
         files.check(files.table_path(out))
+    if plot is not None:
+        api.check_picture(plot)
     with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
         found = api.compare(
             described,
@@ -125,6 +133,7 @@ def command(
         lambda: print_json(found.to_dict()) if as_json else _print(found),
         None if out is None else lambda: found.save_table(out),
         quiet=as_json,
+        draw=None if plot is None else lambda: api.draw(found, plot),
     )
     missing = len(found.results) < len(grid) * len(loads or [None]) * len(names)
     finish(interrupted=missing or any(r.status == Status.INTERRUPTED for r in found.results))
@@ -141,7 +150,9 @@ def _print(found: Comparison) -> None:
     title = f"{name}{'' if several else f', load {loads}'}; differences from {baseline} on the same jobs"
     places = ("cores", "load") if several else ("cores",)
     words = len(places) + 1
-    rows = table(title, *places, "policy", "cost", "", "gap", "difference", "", words=words)
+    known = any(result.bound_jobs is not None for result in found.results)
+    gaps = ("gap", "gap, jobs known") if known else ("gap",)
+    rows = table(title, *places, "policy", "cost", "", *gaps, "difference", "", words=words)
     for result in found.results:
         other = beside.get((result.cores, result.load, result.policy))
         change = (
@@ -153,6 +164,7 @@ def _print(found: Comparison) -> None:
             show(result.cost.mean),
             plus_minus(result.cost.half_width),
             percent(result.gap),
+            *((percent_between(result.gap_jobs),) if known else ()),
             *change,
         )
     out.print(rows)
@@ -179,3 +191,5 @@ def _print_bounds(out: Console, found: Comparison) -> None:
     for name, policies in named.items():
         whose = f" of {', '.join(policies)}" if len(named) > 1 else ""
         out.print(f"gap{whose}: cost above the lower bound ({name})")
+    if any(result.bound_jobs is not None for result in found.results):
+        out.print("gap, jobs known: cost above what any policy must pay, even one that knows all jobs")

@@ -43,9 +43,12 @@ def _print(out: Console, family: str, rows: list[dict[str, Any]]) -> None:
     if not rows:
         out.print(f"there are no {family} yet")
         return
-    made = table(family, "name", "what it is", "parameters", words=3)
+    needs = ["needs to know"] if any("needs" in row for row in rows) else []
+    made = table(family, "name", "what it is", *needs, "parameters", words=3 + len(needs))
     for row in rows:
-        made.add_row(row["name"], row["summary"], ", ".join(map(_parameter, row.get("parameters", []))))
+        known = [row.get("needs", "")] if needs else []
+        parameters = ", ".join(map(_parameter, row.get("parameters", [])))
+        made.add_row(row["name"], row["summary"], *known, parameters)
     out.print(made)
 
 

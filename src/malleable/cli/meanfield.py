@@ -74,8 +74,13 @@ def _print(name: str, document: dict[str, Any]) -> None:
     facts.add_row("locally stable", "yes" if document["stable"] else "NO")
     facts.add_row("eigenvalues", ", ".join(_eigenvalue(value) for value in document["eigenvalues"]))
     reached = f"{attractor['converged']} of {attractor['starts']}"
+    facts.add_row("attracts every trajectory", "proved" if attractor["proved"] else "measured, not proved")
     facts.add_row("starts that reached the fixed point", reached)
+    if attractor["meet"] is not None:
+        facts.add_row(f"all within {attractor['within']:g} of it from time", show(attractor["meet"], 4))
     out.print(facts)
+    if not attractor["proved"]:
+        out.print(f"attraction is not proved: {attractor['reason']}")
     if refined.get("reason"):
         out.print(f"the 1/n correction does not apply: {refined['reason']}")
     out.print(_first_order(first))
@@ -84,7 +89,7 @@ def _print(name: str, document: dict[str, Any]) -> None:
 def _first_order(first: dict[str, Any]) -> str:
     """One sentence on how near WHAM comes to the best possible term."""
     if first["best"] is None:
-        return f"the best possible 1/n term is not known: {first['reason']}"
+        return f"no best possible 1/n term: {first['reason']}"
     above = 100.0 * max(first["excess"], 0.0)
     sentence = f"WHAM is {above:.2g} % above the best possible first-order term"
     return sentence if first["applies"] else f"{sentence}, where that applies"

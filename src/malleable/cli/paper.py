@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli import _signals
-from malleable.cli._running import REFRESH, EngineOption, WorkersOption, read_workers
+from malleable.cli._running import EngineOption, WorkersOption, read_workers
 from malleable.cli._shared import JsonOption, console, print_json, say, table
+from malleable.progress import REFRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

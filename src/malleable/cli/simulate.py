@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli._running import (
+    BoundOption,
     ConfidenceOption,
     EngineOption,
     InterpretedOption,
     JobsOption,
+    PlotOption,
     PrecisionOption,
     RayOption,
     ReplicationsOption,
@@ -25,6 +27,7 @@ from malleable.cli._running import (
     finish,
     label,
     percent,
+    percent_between,
     plus_minus,
     print_notes,
     progress_bar,
@@ -67,12 +70,14 @@ def command(
     widths: WidthsOption = False,
     sizes: SizesOption = "known",
     capacity: CapacityOption = None,
+    bound: BoundOption = None,
     engine: EngineOption = "auto",
     workers: WorkersOption = None,
     ray: RayOption = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Save the result (FILE.json and FILE.npz).")
     ] = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Cost and response times of a policy, simulated, with intervals, beside the lower bound."""
@@ -88,6 +93,7 @@ def command(
         widths=widths,
         sizes=sizes,
         capacity=capacity,
+        bound=bound,
         engine=engine,
     )
     from malleable import api
@@ -98,6 +104,8 @@ def command(
     most = read_workers(workers)
     if out is not None:
         files.check(files.document_path(out))
+    if plot is not None:
+        api.check_picture(plot)
     with executor(ray) as elsewhere, progress_bar("jobs" if ray is None else "tasks") as progress:
         result = api.simulate(
             described, n, policy, load=rho, executor=elsewhere, progress=progress, workers=most, **options
@@ -106,6 +114,7 @@ def command(
         lambda: print_json(result.to_dict()) if as_json else _print(result, widths=widths),
         None if out is None else lambda: result.save(out),
         quiet=as_json,
+        draw=None if plot is None else lambda: api.draw(result, plot),
     )
     finish(interrupted=result.status == Status.INTERRUPTED)
 
@@ -128,6 +137,10 @@ def _print(result: Result, *, widths: bool) -> None:
     facts.add_row(f"lower bound ({result.bound_name or 'V*'})", show(result.bound_tight), "")
     doubtful = result.notes and result.gap is not None and result.gap < 0.0
     facts.add_row("cost above the bound", percent(result.gap), "see the note" if doubtful else "")
+    if result.bound_jobs is not None:
+        known = result.bound_jobs
+        facts.add_row("lower bound if all jobs were known", show(known.mean), plus_minus(known.half_width))
+        facts.add_row("cost above that", percent_between(result.gap_jobs), "")
     facts.add_row("utilisation (share of the cores in use)", percent(result.utilisation), "")
     facts.add_row("effective load (the same, less the noise of arrivals)", percent(result.effective_load), "")
     facts.add_row("time with more jobs than cores", percent(result.overload), "")

@@ -97,8 +97,10 @@ def _cores(found: dict[str, Any]) -> str:
 def _progress(found: dict[str, Any]) -> str:
     if found["progress"] is None:
         return ""
-    units = f" ({show(found['units_done'])} of {show(found['units'])})" if found.get("units") else ""
-    return f"{100 * found['progress']:.0f} %{units}"
+    done, units = found.get("units_done"), found.get("units")
+    if done is None or not units or (found["state"] == "finished" and done != units):
+        return f"{100 * found['progress']:.0f} %"  # a finished one has done all, whatever it said last
+    return f"{100 * found['progress']:.0f} % ({show(done)} of {show(units)})"
 
 
 def _left(found: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # that of `typing`, which takes as long to import as all the rest of this
 if TYPE_CHECKING:
     from typing import Any
@@ -9,6 +11,14 @@ if TYPE_CHECKING:
     from malleable.live.clients.executor import Executor as Executor
 
 __all__ = ["Executor"]
+
+if sys.platform != "linux":
+    from malleable.errors import UnsupportedError
+
+    raise UnsupportedError(
+        f"malleable.live needs Linux, and this is {sys.platform}",
+        "everything else works here: bound, allocate, simulate, compare, fit, replay, paper",
+    )
 
 
 def __getattr__(name: str) -> Any:

@@ -157,6 +157,23 @@ class Jobs:
             own_types=some(self.own_types),
         )
 
+    def joined(self, later: Jobs) -> Jobs:
+        """These jobs and others of the same workload behind them."""
+        _check_unique(ids := (*self.ids, *later.ids))
+        own = self.own_types is not None or later.own_types is not None
+        fast = self.own_speedups is not None or later.own_speedups is not None
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(later, name)]) for name in NUMERIC
+        }
+        return replace(
+            self,
+            **columns,
+            ids=ids,
+            own_speedups=(*_speedups(self), *_speedups(later)) if fast else None,
+            own_weights=self.own_weights or later.own_weights,
+            own_types=(*_types(self), *_types(later)) if own else None,
+        )
+
     def __len__(self) -> int:
         return len(self.class_index)
 
@@ -201,6 +218,16 @@ def own_types(
             except MalleableError as error:
                 raise JobsError(f"job {ids[j]!r}: {error.sentence}", error.hint) from None
     return tuple(types)
+
+
+def _types(jobs: Jobs) -> tuple[JobType, ...]:
+    """What each job is, whether it brought that along or not."""
+    types = jobs.workload.job_types
+    return jobs.own_types or tuple(types[i] for i in jobs.class_index.tolist())
+
+
+def _speedups(jobs: Jobs) -> tuple[Speedup, ...]:
+    return jobs.own_speedups or tuple(jobs.workload.speedups[i] for i in jobs.class_index.tolist())
 
 
 def _class_index(workload: Workload, classes: Any) -> IntArray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import html
 import importlib.metadata
 import importlib.util
 import json
@@ -16,38 +17,78 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable.errors import ExecutionError, OutputError, to_install
+from malleable.planning import Explanation, Plan, page
 from malleable.plots._layout import with_data
 from malleable.plots.fit_figures import fit_figure
+from malleable.plots.planning_figures import explanation_figure, plan_figure
 from malleable.plots.result_figures import comparison_figure, result_figure
-from malleable.results import files
+from malleable.plots.trace_figures import trace_figure
+from malleable.results import Comparison, Result, files
+from malleable.traces.describing import TraceSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from malleable.fitting import Fit, SizeFit
     from malleable.plots.figures import Figure
 
 __all__ = [
     "SUFFIXES",
+    "check_file",
     "check_installed",
     "comparison_figure",
     "digest",
     "draw_file",
     "draw_files",
+    "draw_picture",
+    "explanation_figure",
+    "figure_of",
     "fit_figure",
     "interactive",
+    "is_installed",
+    "plan_figure",
     "plotly_script",
     "prepare",
     "result_figure",
+    "trace_figure",
+    "write_page",
 ]
 
 NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")
+FIGURES: dict[type, Callable[[Any], Figure]] = {
+    Result: result_figure,
+    Comparison: comparison_figure,
+    TraceSummary: trace_figure,
+    Explanation: explanation_figure,
+    Plan: plan_figure,
+}
+"""What shows each answer; fits have the other one."""
+
+
+def _missing() -> list[str]:
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def is_installed() -> bool:
+    """Whether the libraries of the extra are there."""
+    return not _missing()
 
 
 def check_installed() -> None:
     """Raise an error that says what to install if the libraries of the extra are not there."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = _missing()
     if missing:
         problem = f"figures and their page need {' and '.join(missing)}, not installed"
         raise ExecutionError(problem, to_install("paper"))
+
+
+def figure_of(found: Fit | SizeFit | Result | Comparison | TraceSummary | Explanation | Plan) -> Figure:
+    """The figure of an answer, whichever it is."""
+    for kind, drawn in FIGURES.items():
+        if isinstance(found, kind):
+            return drawn(found)
+    return fit_figure(found)
 
 
 def prepare() -> None:
@@ -66,18 +107,40 @@ def draw_files(figure: Figure) -> dict[str, bytes]:
     return drawn(with_data(figure), SUFFIXES)
 
 
-def _drawable(path: str | Path) -> Path:
+def draw_picture(figure: Figure) -> bytes:
+    """The figure as SVG."""
+    check_installed()
+    from malleable.plots._paper import drawn  # noqa: PLC0415 - heavy, and an extra
+
+    return drawn(with_data(figure), SUFFIXES[:1])["svg"]
+
+
+def check_file(path: str | Path) -> Path:
     """The path, if a figure can be drawn into such a file."""
+    check_installed()
     if Path(path).suffix.removeprefix(".") not in SUFFIXES:
         hint = f"end it in {', '.join(f'.{suffix}' for suffix in SUFFIXES)}"
         raise OutputError(f"cannot tell the format of a picture from {str(path)!r}", hint)
+    files.check(Path(path))
     return Path(path)
 
 
 def draw_file(figure: Figure, path: str | Path) -> Path:
     """Draw a figure into a file whose ending names the format."""
-    place = _drawable(path)
+    place = check_file(path)
     files.put(place, draw_files(figure)[place.suffix.removeprefix(".")])
+    return place
+
+
+def write_page(found: Explanation | Plan, path: str | Path) -> Path:
+    """An answer as one page of HTML, with its picture if the libraries of the extra are there."""
+    parts, place = [found._repr_html_()], Path(path)
+    if is_installed():
+        figure = figure_of(found)
+        picture = draw_files(figure)["svg"].decode()
+        shown = picture[picture.index("<svg") :]
+        parts.append(f"<figure>{shown}<figcaption>{html.escape(figure.caption)}</figcaption></figure>")
+    files.put(place, page.document(found.title, parts).encode())
     return place
 
 

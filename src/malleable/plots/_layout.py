@@ -29,6 +29,8 @@ MOST_NUMBERS = 130
 MOST_COLUMNS = 12
 CROWD = 10
 """Names on an axis from which on they slant steeply."""
+MOST_LABELS = 12
+"""Curves up to which each is labelled at its end; a legend lists more."""
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -218,6 +220,45 @@ def _along(value: float, axis: Axis) -> float:
 
 def _back(place: float, axis: Axis) -> float:
     return math.exp(place) if axis.scale == "log" else place
+
+
+def direct(figure: Figure) -> bool:
+    """Whether every curve of the figure is labelled where it ends: one panel, and curves over numbers."""
+    if len(figure.panels) != 1:
+        return False
+    panel = figure.panels[0]
+    curves = [one for one in panel.series if one.name]
+    return (
+        panel.grid is None
+        and not panel.x.categories
+        and 1 < len(curves) <= MOST_LABELS
+        and all(one.style not in {"points", "bars"} for one in curves)
+    )
+
+
+def end_of(one: Series) -> tuple[float, float] | None:
+    """The last point of a curve that exists, farthest along x."""
+    points = [(x, y) for x, y in zip(one.x, one.y, strict=True) if math.isfinite(x) and math.isfinite(y)]
+    return max(points, default=None)
+
+
+def spread(places: Sequence[float], apart: float, high: float = 1.0) -> list[float]:
+    """The places moved as little as needed to stand `apart` from each other, in their order, up to `high`."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    # Isotonic regression of the places less their shares of the gaps: groups that touch share their mean.
+    groups: list[list[float]] = []  # sum, count
+    for turn, i in enumerate(order):
+        groups.append([places[i] - turn * apart, 1.0])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
+            total, count = groups.pop()
+            groups[-1][0] += total
+            groups[-1][1] += count
+    level = [total / count for total, count in groups for _ in range(int(count))]
+    over = max(0.0, level[-1] + (len(order) - 1) * apart - high) if order else 0.0
+    made = [0.0] * len(places)
+    for turn, i in enumerate(order):
+        made[i] = level[turn] + turn * apart - over
+    return made
 
 
 def slope(axis: Axis) -> int:

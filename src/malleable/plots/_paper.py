@@ -87,9 +87,10 @@ def _drawing(figure: Figure) -> Drawing:
     FigureCanvasAgg(drawing)
     known = _style.looks(figure)
     handles: dict[str, Any] = {}
+    direct = layout.direct(figure)
     for number, panel in enumerate(figure.panels):
         axes = drawing.add_subplot(len(rows), len(rows[0]), number + 1)
-        Painter(drawing, axes, panel, known, handles).paint()
+        Painter(drawing, axes, panel, known, handles, direct=direct).paint()
     _legend(drawing, handles, width)
     drawing.suptitle("\n".join(textwrap.wrap(figure.title, int(width / 0.115))))
     # Everything has its place now: no need to look for it again with every file.

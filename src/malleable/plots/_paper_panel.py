@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from malleable.plots.figures import Axis, Grid, Panel, Series
 
 
+LABEL_ROOM = 0.062
+"""Height of a line of a label at the end of a curve, as a share of the panel's."""
+
+
 class Painter:
-    """Paints one panel; `handles` collects what stands in the legend."""
+    """Paints one panel; `handles` collects the legend, unless curves have labels (`direct`)."""
 
     def __init__(
         self,
@@ -30,8 +34,11 @@ class Painter:
         panel: Panel,
         known: dict[str, _style.Look],
         handles: dict[str, Any],
+        *,
+        direct: bool = False,
     ) -> None:
         self.drawing, self.axes, self.panel, self.known, self.handles = drawing, axes, panel, known, handles
+        self.direct = direct
 
     def paint(self) -> None:
         """All of the panel: the marks last, when it is known where the data end."""
@@ -43,7 +50,7 @@ class Painter:
         bars = layout.bars(panel)
         for position, one in enumerate(panel.series):
             handle = self.bars(one, bars[position]) if position in bars else self.line(one, position)
-            if one.name:
+            if one.name and not self.direct:
                 self.handles.setdefault(one.name, handle)
         there = [point for marks in layout.marks(panel) for point in marks.points]
         axes.update_datalim([point for point in there if all(map(math.isfinite, point))])
@@ -54,6 +61,26 @@ class Painter:
             axes.set_title("\n".join(textwrap.wrap(panel.title, 46)))
         for marks in layout.marks(panel):
             self.marks(marks)
+        if self.direct:
+            self.labels()
+
+    def labels(self) -> None:
+        """The name of each curve at its end, moved up or down where names would touch."""
+        axes = self.axes
+        ends = [(one, layout.end_of(one)) for one in self.panel.series if one.name]
+        there = [(one, end) for one, end in ends if end is not None]
+        to_share = axes.transScale + axes.transLimits
+        shares = [to_share.transform(end) for _, end in there]
+        lines = max(one.name.count("\n") + 1 for one, _ in there) if there else 1
+        places = layout.spread([float(share[1]) for share in shares], LABEL_ROOM * lines)
+        for (one, _), share, place in zip(there, shares, places, strict=True):
+            colour = self.known[one.name].colour
+            axes.annotate(
+                one.name, tuple(share), xycoords="axes fraction", xytext=(1.025, place),
+                textcoords="axes fraction", va="center", ha="left", fontsize=9.5, color=colour,
+                annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1.0},
+            )  # fmt: skip
 
     def line(self, one: Series, position: int) -> Any:
         """A series of points: joined or not, with its band or error bars."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 LEVELS = {"p50": "median", "p95": "95th percentile", "p99": "99th percentile"}
 COST = Axis("mean holding cost per job")
 UNSTEADY = "unstable"
+WIDE = 3.0
+"""Ratio of the highest cost to the lowest beyond which costs stand on a log scale."""
 
 
 def result_figure(result: Result, name: str = "result") -> Figure:
@@ -84,7 +87,10 @@ def _costs(results: Sequence[Result], place: Callable[[Result], float], x: Axis,
         for number, policy in enumerate(policies)
     ]
     marks = tuple((place(r), r.cost.mean, f"{r.policy} {UNSTEADY}") for r in results if not r.stable)
-    return Panel(x, COST, (*series, *_bound(results, place)), title=title, marks=marks)
+    curves = (*series, *_bound(results, place))
+    known = [y for one in curves for y in one.y if y > 0.0]
+    scale = "log" if known and max(known) > WIDE * min(known) else "linear"
+    return Panel(x, replace(COST, scale=scale), curves, title=title, marks=marks)
 
 
 def _side_by_side(results: Sequence[Result]) -> Panel:

@@ -45,6 +45,8 @@ ORDERS = {"share": SHARE, "alone": ALONE, "best": BEST}
 class Clearing(Smartfill):
     """Clear the jobs present at the `price` of a core: what it is worth to later jobs, found if not given."""
 
+    needs = "speedups, work left; rates and mean sizes where no price is given (a broker finds it)"
+
     price: NonNegative | None = None
     factor: NonNegative = 1.0
     order: Literal["share", "alone", "best"] = "share"

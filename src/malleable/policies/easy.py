@@ -71,4 +71,6 @@ def backfill(jobs: FloatArray, waits: int, spare: float, table: FloatArray, out:
 class Easy(BatchRule):
     """EASY backfilling: first come first served, later jobs first where they delay no reservation."""
 
+    needs = "the cores that each job asks for, work left"
+
     rule = staticmethod(easy)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 class ElasticFirst(ByRank):
     """Elastic-First: the least parallelizable classes last, each job as wide as is efficient."""
 
+    needs = "speedups"
+
     def ranks(self, kappas: FloatArray) -> FloatArray:
         inelastic = np.asarray(kappas <= kappas.min(), dtype=float)
         return np.asarray(inelastic - inelastic.min(), dtype=float)

@@ -29,6 +29,8 @@ equi_jobs_rule = job_by_job(equi_rule)
 class Equi(Policy):
     """EQUI: the same number of cores for every job, time-shared when there are more jobs than cores."""
 
+    needs = "nothing"
+
     blocking: ClassVar[bool] = False
     sharing: ClassVar[bool] = True
 

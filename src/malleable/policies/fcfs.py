@@ -38,6 +38,8 @@ def fcfs(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> 
 class Fcfs(BatchRule):
     """FCFS-n: one core each, first come first served."""
 
+    needs = "the cores that each job asks for"
+
     rule = staticmethod(fcfs)
 
     def buyers(self, workload: Workload) -> None:

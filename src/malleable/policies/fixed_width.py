@@ -32,6 +32,8 @@ Width = Annotated[float, Ge(1), Lt(INFINITY)]
 class FixedWidth(JobRule):
     """Fixed width: every class on a given number of cores, FCFS, in one shared pool or one per class."""
 
+    needs = "the widths that it is told"
+
     widths: Width | Annotated[tuple[Width, ...], MinLen(1)] = 2.0
     shared: bool = True
 

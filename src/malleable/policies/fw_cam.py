@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 class FwCam(Policy):
     """FW-CAM: fixed slots for each class, first come first served. Mean-field optimal for 0.75 < beta < 1."""
 
+    needs = "speedups, rates, mean sizes"
+
     beta: OpenFraction = 0.8
 
     sees_all: ClassVar[bool] = True

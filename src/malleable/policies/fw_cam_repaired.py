@@ -12,4 +12,6 @@ from malleable.policies.fw_cam import FwCam
 class FwCamRepaired(FwCam):
     """FW-CAM without idle leftovers: at least one slot per class, slots widened; 0.5 < beta < 1."""
 
+    needs = "speedups, rates, mean sizes"
+
     repaired: ClassVar[bool] = True

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 class Greedy(Policy):
     """GREEDY: maximise the weighted rate of work; weight is 1, mu, c, cmu or c/x."""
 
+    needs = "speedups; mean sizes with weight mu or cmu, work left with c/x"
+
     weight: Literal["1", "mu", "c", "cmu", "c/x", 1] = "1"
 
     shy: ClassVar[bool] = False

@@ -12,4 +12,6 @@ from malleable.policies.greedy import Greedy
 class GreedyStar(Greedy):
     """GREEDY with ties going to the less parallelizable job: the one that gains less from a second core."""
 
+    needs = "speedups; mean sizes with weight mu or cmu, work left with c/x"
+
     shy: ClassVar[bool] = True

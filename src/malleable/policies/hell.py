@@ -132,6 +132,8 @@ def hand_out(jobs: FloatArray, table: FloatArray, spare: float, out: FloatArray)
 class Hell(JobRule):
     """HELL: the highest ratio of efficiency to run time first; whole cores."""
 
+    needs = "speedups, work left"
+
     whole_cores: ClassVar[bool] = True
     rule = staticmethod(hell)
 

@@ -104,6 +104,8 @@ def share_out(jobs: FloatArray, order: IntArray, power: float, spare: float, out
 class Hesrpt(JobRule):
     """A-heSRPT: heSRPT's shares at every arrival and departure; `exponent` is fitted unless given."""
 
+    needs = "work left; speedups, rates and mean sizes where no exponent is given"
+
     blocking: ClassVar[bool] = False
     exponent: OpenFraction | None = None
 

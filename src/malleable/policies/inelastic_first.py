@@ -22,5 +22,7 @@ if TYPE_CHECKING:
 class InelasticFirst(ByRank):
     """Inelastic-First: the least parallelizable classes first, each job as wide as is efficient."""
 
+    needs = "speedups"
+
     def ranks(self, kappas: FloatArray) -> FloatArray:
         return np.asarray(kappas > kappas.min(), dtype=float)

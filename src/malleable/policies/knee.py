@@ -81,6 +81,8 @@ def saving(table: FloatArray, i: int, remaining: float, k: float) -> float:
 class Knee(JobRule):
     """KNEE: smallest knees first, a knee being where a further core saves less than `alpha`."""
 
+    needs = "speedups, work left; rates and mean sizes where no alpha is given"
+
     whole_cores: ClassVar[bool] = True
     alpha: Positive | None = None
 

@@ -21,5 +21,7 @@ if TYPE_CHECKING:
 class Lpf(ByRank):
     """LPF: classes in ascending order of parallelism, each job as wide as is efficient."""
 
+    needs = "speedups"
+
     def ranks(self, kappas: FloatArray) -> FloatArray:
         return np.unique(kappas, return_inverse=True)[1].astype(float)

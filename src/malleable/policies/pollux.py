@@ -187,6 +187,8 @@ def wanted(jobs: FloatArray, j: int, n: int, table: FloatArray, price: float) ->
 class Pollux(Restarting):
     """Pollux: whole cores every `period` for the fairest goodput; it reckons with `restart` for a resize."""
 
+    needs = "speedups, work done"
+
     whole_cores: ClassVar[bool] = True
     fairness: Annotated[float, Ge(-10), Lt(0)] = -1.0
 

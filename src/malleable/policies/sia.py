@@ -110,6 +110,8 @@ def ladder(allowed: FloatArray | None, cores: float) -> FloatArray:
 class Sia(Restarting):
     """Sia: widths 1, 2, 4, … every `period` by a knapsack of goodputs; it reckons with `restart`."""
 
+    needs = "speedups, work done"
+
     whole_cores: ClassVar[bool] = True
     fairness: Annotated[float, Ge(-10), Lt(0)] = -0.5
     idle: Positive = 1.1

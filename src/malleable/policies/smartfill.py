@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 class Smartfill(JobRule):
     """SmartFill: the optimum for the jobs present, re-applied at every event; any speedups and weights."""
 
+    needs = "speedups, work left"
+
     blocking: ClassVar[bool] = False
 
     def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:

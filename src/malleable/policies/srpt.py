@@ -27,6 +27,8 @@ def srpt(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> 
 class Srpt(JobRule):
     """SRPT-n: one core each, largest c/x first."""
 
+    needs = "work left"
+
     blocking: ClassVar[bool] = False
     whole_cores: ClassVar[bool] = True
     rule = staticmethod(srpt)

@@ -31,4 +31,6 @@ def srpt_all(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray)
 class SrptAll(JobRule):
     """SRPT-all: all cores to the job with the largest c/x."""
 
+    needs = "work left"
+
     rule = staticmethod(srpt_all)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 class Wham(Policy):
     """WHAM: one price for all; largest c/x first when jobs outnumber cores. Mean-field optimal."""
 
+    needs = "speedups; work left where jobs outnumber cores"
+
     blocking: ClassVar[bool] = False
 
     def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:

@@ -64,6 +64,8 @@ class Outlook(NamedTuple):
 class WhamDiscounted(Policy):
     """WHAM that expects shortages to end: low-value jobs may wait; `alpha` replaces its rule for the rate."""
 
+    needs = "speedups, work left, rates, mean sizes"
+
     blocking: ClassVar[bool] = False
     alpha: Positive | None = None
 

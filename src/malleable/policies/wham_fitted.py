@@ -51,6 +51,8 @@ class SteppedBackWarning(UserWarning):
 class WhamFitted(JobRule):
     """WHAM improved for known sizes by a fitted value function; `load` is that of the fit, if given."""
 
+    needs = "speedups, work left, rates, laws of sizes"
+
     blocking: ClassVar[bool] = False
     load: OpenFraction | None = None
     moments: Count | None = None

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class WhamImproved(Policy):
     """WHAM after three steps of policy improvement, for unknown sizes; WHAM where a trial sees no gain."""
 
+    needs = "speedups, rates, laws of sizes; work left where jobs outnumber cores"
+
     sharing: ClassVar[bool] = True
     blocking: ClassVar[bool] = False
     by_price: ClassVar[bool] = False

@@ -18,4 +18,6 @@ from malleable.policies.wham import Wham
 class WhamInteger(Wham):
     """WHAM that gives whole cores only."""
 
+    needs = "speedups; work left where jobs outnumber cores"
+
     whole_cores: ClassVar[bool] = True

@@ -6,11 +6,12 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from malleable import notebooks
 from malleable.errors import did_you_mean
 from malleable.results import data_frames, files
 from malleable.results.class_result import number, read_interval, read_number
 from malleable.results.errors import ResultError
-from malleable.results.result import Result, Status
+from malleable.results.result import Result, Status, share
 from malleable.results.summary import estimated_together
 from malleable.statistics import Estimate, difference
 
@@ -56,7 +57,7 @@ class Difference:
         return f"{pair}{place}: {Estimate(self.mean, self.low, self.high)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Results side by side; at each number of cores and load all policies saw the same jobs."""
 
@@ -103,12 +104,12 @@ class Comparison:
         """Read what `save` wrote."""
         return files.read(path, cls._from_document)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame of `rows`."""
-        return data_frames.frame(self.rows())
+    def to_frame(self, *, classes: bool = False) -> Any:
+        """A pandas DataFrame with one row per result, or one per class of each; differences stand beside."""
+        return data_frames.frame(self.rows(classes=classes))
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One flat row for each result and class; differences stand beside their policy."""
+    def rows(self, *, classes: bool = True) -> list[dict[str, Any]]:
+        """One flat row for each result, or for each of its classes; differences stand beside their policy."""
         found = {(*_setting(d), d.policy): d.to_dict() for d in self.differences}
         blank: dict[str, Any] = dict.fromkeys(("baseline", "mean", "low", "high"))
         table: list[dict[str, Any]] = []
@@ -120,11 +121,30 @@ class Comparison:
                 "difference_low": beside["low"],
                 "difference_high": beside["high"],
             }
-            table += [{**row, **columns} for row in data_frames.rows(result.to_dict())]
+            document = result.to_dict()
+            flat = data_frames.rows(document) if classes else [data_frames.row(document)]
+            table += [{**row, **columns} for row in flat]
         return table
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.results, *self.differences)))
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.results)} results:\n{self}>"
+
+    def _repr_html_(self) -> str:
+        beside = {(*_setting(d), d.policy): Estimate(d.mean, d.low, d.high) for d in self.differences}
+        named = {d.baseline for d in self.differences}
+        columns = ("policy", "cores", "load", "cost", "above the bound", f"minus {', '.join(sorted(named))}")
+        shown = [
+            (
+                r.policy, f"{r.cores:g}", f"{r.load:.4g}", str(r.cost), share(r.gap),
+                str(beside.get((*_setting(r), r.policy), "")),
+            )
+            for r in self.results
+        ]  # fmt: skip
+        notes = [f"{r.policy} on {r.cores:g} cores: {note}" for r in self.results for note in r.notes]
+        return notebooks.table("Mean holding cost per job, on the same jobs", columns, shown, (), notes)
 
     def _document(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {"results": list(results), "differences": [d.to_dict() for d in self.differences]}

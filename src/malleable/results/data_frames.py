@@ -1,4 +1,4 @@
-"""Results as pandas DataFrames: one row for each result and class, with flat column names."""
+"""Results as pandas DataFrames: a row for each result, or for each of its classes, with flat column names."""
 
 from __future__ import annotations
 
@@ -14,12 +14,21 @@ RUN = (
     *("policy", "cores", "load", "seed", "jobs", "warmup", "bound", "bound_tight", "bound_name", "gap"),
     *("utilisation", "effective_load"),
 )
+NOT_ASKED = {"mean": None, "low": None, "high": None}
 REST = ("overload", "stable", "status", "events_per_second")
+
+
+def row(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A result's document as one flat row, without its classes."""
+    flat = {key: document[key] for key in (*RUN, *REST)} | _flat("cost", document["cost"])
+    for key in ("bound_jobs", "gap_jobs"):
+        flat |= _flat(key, document.get(key) or NOT_ASKED)
+    return flat
 
 
 def rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The classes of a result's document as flat rows."""
-    shared = {key: document[key] for key in (*RUN, *REST)} | _flat("cost", document["cost"])
+    shared = row(document)
     return [
         {**shared, "class": c["name"], "class_jobs": c["jobs"], "present": c["present"]}
         | _flat("response_time", c["response_time"])

@@ -7,6 +7,7 @@ JSON and infinite, NaN or None here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable import notebooks
 from malleable.engine.records import Records
 from malleable.model import Workload
 from malleable.results import data_frames, files
@@ -44,7 +46,7 @@ class Status(StrEnum):
     UNSTABLE = "finite horizon (unstable)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Cost and response times of a policy on a workload, with their intervals, bound and provenance."""
 
@@ -85,6 +87,8 @@ class Result:
     """The tightest bound known for the policy, to which `gap` is measured."""
     bound_name: str | None = None
     """What that bound assumes."""
+    bound_jobs: Estimate | None = None
+    """A lower bound for every policy, one that knows all jobs beforehand included; None if not asked for."""
     whole_cores: bool = False
     """Whether the policy gives whole cores only."""
     blocking: bool = False
@@ -108,6 +112,15 @@ class Result:
     def gap(self) -> float | None:
         """By which share the cost lies above the tightest lower bound known."""
         return None if self.bound_tight is None else self.cost.mean / self.bound_tight - 1.0
+
+    @property
+    def gap_jobs(self) -> Estimate | None:
+        """By which share the cost lies above `bound_jobs`, with the noise of both."""
+        if self.bound_jobs is None:
+            return None
+        ratio = self.cost.mean / self.bound_jobs.mean
+        noise = ratio * math.hypot(self.cost.relative_half_width, self.bound_jobs.relative_half_width)
+        return Estimate(ratio - 1.0, ratio - 1.0 - noise, ratio - 1.0 + noise)
 
     @property
     def events_per_second(self) -> float | None:
@@ -164,6 +177,8 @@ class Result:
             "versions": dict(self.versions),
             "bound_tight": self.bound_tight,
             "bound_name": self.bound_name,
+            "bound_jobs": None if self.bound_jobs is None else interval(self.bound_jobs),
+            "gap_jobs": None if self.gap_jobs is None else interval(self.gap_jobs),
             "whole_cores": self.whole_cores,
             "blocking": self.blocking,
             "mean_cores": self.mean_cores,
@@ -192,6 +207,7 @@ class Result:
             # Files from before there was a tighter bound have V* alone.
             bound_tight=document.get("bound_tight", document["bound"]),
             bound_name=document.get("bound_name"),
+            bound_jobs=None if document.get("bound_jobs") is None else read_interval(document["bound_jobs"]),
             whole_cores=document.get("whole_cores", False),
             blocking=document.get("blocking", False),
             mean_cores=document.get("mean_cores"),
@@ -215,9 +231,10 @@ class Result:
 
         return merge(results)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with one row per class; numbers of the whole run are repeated."""
-        return data_frames.frame(data_frames.rows(self.to_dict()))
+    def to_frame(self, *, classes: bool = False) -> Any:
+        """A pandas DataFrame with one row, or one per class that repeats the numbers of the run."""
+        document = self.to_dict()
+        return data_frames.frame(data_frames.rows(document) if classes else [data_frames.row(document)])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
@@ -238,3 +255,24 @@ class Result:
         text = f"{self.policy} on {self.cores:g} cores at load {self.load:.4g}: cost {self.cost}, {beside}"
         ending = "" if self.status == Status.COMPLETE and self.stable else f" [{self.status}]"
         return f"{text}{ending}"
+
+    def __repr__(self) -> str:
+        return f"<Result: {self}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("class", "response time", "median", "95 %", "99 %", "jobs")
+        rows = [(c.name, str(c.response_time), *c.response, f"{c.jobs}") for c in self.classes]
+        facts = (
+            ("cost per job", str(self.cost)),
+            (f"lower bound ({self.bound_name or 'V*'})", self.bound_tight),
+            ("cost above the bound", share(self.gap)),
+            ("cores in use", share(self.utilisation)),
+        )
+        ending = "" if self.status == Status.COMPLETE else f" [{self.status}]"
+        title = f"{self.policy} on {self.cores:g} cores at load {self.load:.4g}{ending}"
+        return notebooks.table(title, columns, rows, facts, self.notes)
+
+
+def share(value: float | None) -> str:
+    """A share for people."""
+    return "–" if value is None else f"{100.0 * value:.4g} %"

@@ -11,6 +11,7 @@ from malleable.simulation.settings import DEFAULT_JOBS as DEFAULT_JOBS
 from malleable.simulation.settings import Settings as Settings
 from malleable.simulation.settings import default_jobs as default_jobs
 from malleable.simulation.simulate import simulate as simulate
+from malleable.simulation.simulate import simulate_apart as simulate_apart
 from malleable.simulation.sweep import Swept as Swept
 from malleable.simulation.sweep import sweep as sweep
 from malleable.simulation.task import Task as Task

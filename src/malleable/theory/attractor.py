@@ -1,8 +1,13 @@
-"""Where trajectories of the fluid equation go: integration, and a study from many starts.
+"""Where trajectories of the fluid equation go: integration, a study from many starts, and a certificate.
 
-The paper conjectures that the fixed point attracts every trajectory. `study` follows trajectories from the
-empty system, the full one, all jobs in one phase, and random mixtures, and counts those that arrive. The
-time given is a multiple of the slowest time constant at the fixed point, doubled a few times where needed.
+The paper conjectures that the fixed point attracts every trajectory. For a rule that is monotone, and a load
+that its demand can use, that is a theorem (`docs/explanation/attractor.md`), and `certificate` says whether
+it applies. Then two trajectories show how fast: every one that starts between the empty system and an upper
+state stays between the trajectories of these two, which rise and fall to the fixed point.
+
+`study` follows trajectories from the empty system, the full one, all jobs in one phase, and random mixtures,
+and counts those that arrive: evidence where nothing is proved, and a check where it is. The time given is a
+multiple of the slowest time constant at the fixed point, doubled a few times where needed.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from scipy.integrate import solve_ivp
 from malleable.contracts import FloatArray
 from malleable.errors import MalleableError, ParameterError, UnsupportedError
 from malleable.theory.many_trajectories import Swarm
+from malleable.theory.monotonicity import Monotone, monotone
 from malleable.theory.relaxed import least_cores
 
 if TYPE_CHECKING:
@@ -42,10 +48,45 @@ MOST_STEPS = 2000
 """Where a trajectory that does not get on with others is followed alone."""
 FEW_JOBS = 1e-9
 """Absolute error allowed, relative to the load."""
+CROWDED = 2.0
+"""The least widths of all jobs of the upper state, relative to the cores."""
+POINTS, SHOWN = 193, 33
+"""Points in time at which the two trajectories are compared, and those that are kept."""
+CLEARED = 1e-6
+"""Relative difference of demand and cores at a fixed point that uses all of them."""
 
 
 class AbruptError(UnsupportedError):
     """A rule whose answers jump wherever its trajectories go: no step is short enough."""
+
+
+class Bound(NamedTuple):
+    """One of the two trajectories between which the others stay."""
+
+    times: list[float]
+    jobs: list[list[float]]
+    """Jobs of each class at these times."""
+
+
+class Certificate(NamedTuple):
+    """Whether the fixed point is proved to attract every trajectory, and how fast."""
+
+    proved: bool
+    reason: str
+    """Why it is proved, or why the theorem does not apply."""
+    monotone: bool
+    """Whether the rule is monotone, as far as is known."""
+    lower: Bound | None = None
+    upper: Bound | None = None
+    """From the empty system, and from one in which the least widths take twice the cores there are."""
+    within: float = ARRIVED
+    meet: float | None = None
+    """The time from which the two are within this distance of each other, relative to the fixed point."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its part of a JSON document."""
+        ends = {name: end and end._asdict() for name, end in (("lower", self.lower), ("upper", self.upper))}
+        return {**self._asdict(), **ends}
 
 
 class Attractor(NamedTuple):
@@ -172,6 +213,86 @@ def study(
         worst = max(worst, float(distances.max()))
         done += len(states)
     return Attractor(starts, converged, worst, left)
+
+
+def certificate(fluid: Fluid, point: FixedPoint, slowest: float, *, bracket: bool) -> Certificate:
+    """Whether the theorem applies; with `bracket`, the two trajectories that show how fast."""
+    known = monotone(fluid.policy, fluid.workload, fluid.cores)
+    holds = known is not None and known.holds
+    reason = _obstacle(fluid, point, known)
+    if reason:
+        return Certificate(False, reason, holds)
+    proof = "the rule is monotone and its demand crosses the cores, so every trajectory is squeezed"
+    if not bracket:
+        return Certificate(True, proof, holds)
+    return _bracketed(fluid, point, slowest, Certificate(True, proof, holds))
+
+
+def _obstacle(fluid: Fluid, point: FixedPoint, known: Monotone | None) -> str:
+    """The assumption of the theorem that is not known to hold; empty if all do."""
+    if known is None:
+        return "the rule looks at more than class counts"
+    if not known.holds:
+        return f"the rule is not monotone: from {known.example} jobs a width rises by {known.worst:.1%}"
+    if not known.by_construction:
+        return f"the rule was monotone at {known.asked} random counts, which is evidence and no proof"
+    if not fluid.shares_time:
+        return "where jobs outnumber cores they do not time-share: classes that are worth less wait"
+    used = float(point.jobs @ point.market.quantities)
+    sated = bool((point.market.quantities >= point.market.high).all() and used < fluid.cores)
+    if not (abs(used - fluid.cores) <= CLEARED * fluid.cores or (fluid.satiable and sated)):
+        return f"demand uses {used:.4g} of {fluid.cores:g} cores at any price, however low"
+    return ""
+
+
+def _bracketed(fluid: Fluid, point: FixedPoint, slowest: float, proved: Certificate) -> Certificate:
+    """The certificate with the trajectories from both sides, followed until they meet."""
+    # As if all jobs had been at this share of their speed on the least width for ever.
+    share = float(fluid.work @ (fluid.floor / fluid.buyers.speedups(fluid.floor))[fluid.owner])
+    share /= CROWDED * fluid.cores
+    speeds = share * fluid.buyers.speedups(fluid.floor)
+    starts = (np.zeros(len(point.state)), fluid.work / speeds[fluid.owner])
+    length = float(np.linalg.norm(point.state))
+    span = settling_time(fluid) if slowest >= 0.0 else 20.0 / -slowest
+    for _ in range(EXTENSIONS):
+        times = np.linspace(0.0, span, POINTS)
+        low, high = _pair(fluid, np.array(starts), times, point.market.price)
+        apart = np.linalg.norm(high - low, axis=1) / length
+        far = np.flatnonzero(apart > ARRIVED)
+        if len(far) == 0 or far[-1] + 1 < POINTS:
+            first = int(far[-1]) + 1 if len(far) else 0
+            lower, upper = (_shown(times, fluid.by_class(path)) for path in (low, high))
+            return proved._replace(lower=lower, upper=upper, meet=float(times[first]))
+        span *= 2.0
+    return proved
+
+
+def _shown(times: FloatArray, jobs: FloatArray) -> Bound:
+    kept = slice(None, None, (POINTS - 1) // (SHOWN - 1))
+    return Bound(times[kept].tolist(), jobs[kept].tolist())
+
+
+def _pair(fluid: Fluid, starts: FloatArray, times: FloatArray, price: float) -> list[FloatArray]:
+    """Two trajectories at these times, by the method for many, which demands that jump do not hold up.
+
+    Steps are no longer than the times are apart, so straight lines between them are near enough.
+    """
+    swarm = Swarm(fluid, starts, price, ACCURACY, FEW_JOBS * float(fluid.work.sum()))
+    now, end, most = np.zeros(2), float(times[-1]), float(times[1])
+    passed = [(now, starts)]
+    for _ in range(MOST_STEPS):
+        # One that is there waits for the other.
+        now = now + swarm.advance(np.clip(end - now, CLOSE * end, most))
+        passed.append((now, np.maximum(swarm.states, 0.0)))
+        if (now >= end * (1.0 - CLOSE)).all():
+            break
+    else:
+        return [np.maximum(_integrate(fluid, start, times), 0.0) for start in starts]
+    t, z = (np.array(column) for column in zip(*passed, strict=True))
+    return [
+        np.column_stack([np.interp(times, t[:, row], z[:, row, phase]) for phase in range(z.shape[2])])
+        for row in range(2)
+    ]
 
 
 def _followed(

@@ -100,7 +100,7 @@ def _no_answer(fluid: Fluid, point: FixedPoint, refined: Refined) -> str:
         return "it belongs to WHAM's fixed point, and this policy has another"
     for one in fluid.workload.classes:
         if type(one.size) is not Exponential:
-            return f"class {one.name!r}: sizes are not exponential, so the counts do not say all"
+            return f"known only for exponential sizes; {one.name} is {one.size.kind}"
     cores, _, tied = fluid.response(point.market)
     if tied or point.price == 0.0:
         return "the price does not move with the counts (a table, or cores for all that helps)"

@@ -37,6 +37,7 @@ from malleable.errors import PolicyError, UnstableError, UnsupportedError
 from malleable.theory.attractor import AbruptError, settling_time, trajectory
 from malleable.theory.fluid import FixedPoint, Fluid, Response
 from malleable.theory.market import Clearing
+from malleable.theory.monotonicity import says_its_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,18 +77,8 @@ OWN_SIZE = "the rule does something else on twice the cores, so there is no expa
 def fluid_of(workload: Workload, policy: Policy, cores: float) -> Fluid:
     """The fluid equation of a policy: through a price where that says all, else by asking its rule."""
     acting = policy.in_effect(workload, cores)
-    by_price = acting.by_price and _says_its_demand(acting, workload)
+    by_price = acting.by_price and says_its_demand(acting, workload)
     return Fluid(workload, acting, cores) if by_price else CountFluid(workload, acting, cores)
-
-
-def _says_its_demand(policy: Policy, workload: Workload) -> bool:
-    """Whether there are buyers of its own rule: a user's class may inherit the ones and not the other."""
-    if policy.buyers(workload) is None:
-        return False
-    rule, demand = (
-        next(one for one in type(policy).__mro__ if name in vars(one)) for name in ("program", "buyers")
-    )
-    return rule.__module__.startswith("malleable.") or issubclass(demand, rule)
 
 
 class CountFluid(Fluid):
@@ -97,7 +88,7 @@ class CountFluid(Fluid):
 
     def __init__(self, workload: Workload, policy: Policy, cores: float) -> None:
         super().__init__(workload, policy, cores)
-        self._fitted = _says_its_demand(policy, workload)
+        self._fitted = says_its_demand(policy, workload)
         program = policy.program(workload, self.cores)
         if program is None or program.sees != COUNTS:
             raise self._no_rule()

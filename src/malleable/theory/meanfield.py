@@ -1,10 +1,11 @@
 """The mean field of a class rule: fixed point, stability, attraction, and the correction at finite n.
 
 The fluid equation (`theory.fluid`) has one fixed point, where WHAM's cost is the lower bound V*. That the
-system's cost converges to it needs more: every trajectory must end there. The paper conjectures this. So we
-report the eigenvalues of the linearised equation (all with negative real part: the point is stable), and
-integrate from many starts, the empty system, the full one, all jobs in one phase, and random mixtures, to see
-how many end at the fixed point.
+system's cost converges to it needs more: every trajectory must end there. The paper conjectures this; for
+monotone rules it is proved (`theory.attractor`), and the result says whether the theorem applies. It also has
+the eigenvalues of the linearised equation (all with negative real part: the point is stable), and how many of
+some trajectories end at the fixed point: from the empty system, the full one, all jobs in one phase, and
+random mixtures.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable import notebooks
 from malleable.contracts import called
 from malleable.errors import ParameterError, UnsupportedError
-from malleable.theory.attractor import Attractor, Trajectory, study, trajectory
+from malleable.theory.attractor import Attractor, Certificate, Trajectory, certificate, study, trajectory
 from malleable.theory.best_first_order import FirstOrder, best_first_order
 from malleable.theory.count_fluid import fluid_of
 from malleable.theory.fluid import Fluid
@@ -62,6 +64,8 @@ class MeanField:
     first_order: FirstOrder
     """The best possible coefficient of 1/n beside WHAM's own."""
     attractor: Attractor
+    certificate: Certificate
+    """Whether the fixed point is proved to attract every trajectory."""
     fluid: Fluid = field(repr=False, compare=False)
 
     @property
@@ -72,6 +76,16 @@ class MeanField:
     def trajectory(self, start: ArrayLike, times: ArrayLike) -> Trajectory:
         """The fluid path from `start` (jobs by phase) at times[0], at the given times."""
         return trajectory(self.fluid, start, times)
+
+    def _repr_html_(self) -> str:
+        facts = (
+            ("cost per job, n → ∞", f"{self.cost:.10g}"),
+            (f"cost per job, n = {self.cores:g} (1/n correction)", self.refined.cost),
+            ("locally stable", "yes" if self.stable else "no"),
+        )
+        title = f"{self.policy} on {self.fluid.workload.name}, {self.cores:g} cores, load {self.load:.4g}"
+        rows = [(c.name, c.cores, c.jobs) for c in self.classes]
+        return notebooks.table(title, ("class", "cores per job", "jobs present"), rows, facts)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `malleable meanfield`; an eigenvalue is a number, or [re, im] if complex."""
@@ -87,7 +101,7 @@ class MeanField:
             "eigenvalues": [v.real if v.imag == 0.0 else [v.real, v.imag] for v in self.eigenvalues],
             "refined": self.refined.to_dict(),
             "first_order": self.first_order.to_dict(),
-            "attractor": self.attractor._asdict(),
+            "attractor": {**self.attractor._asdict(), **self.certificate.to_dict()},
         }
 
 
@@ -100,8 +114,9 @@ def mean_field(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> MeanField:
-    """Fixed point, stability, 1/n correction, and an attractor study from `starts` starts.
+    """Fixed point, stability, 1/n correction, and whether the fixed point attracts every trajectory.
 
+    With `starts`, as many trajectories are followed, and two more that hold all others between them.
     `progress(done, starts)` is called after every trajectory.
     """
     _check_count("starts", starts)
@@ -114,6 +129,7 @@ def mean_field(
     rows = zip(workload.class_names, point.jobs.tolist(), point.widths.tolist(), strict=True)
     order = np.lexsort((eigenvalues.imag, eigenvalues.real))
     refined = refine(fluid, point, linear)
+    slowest = float(eigenvalues.real.max())
     return MeanField(
         policy=_name(policy),
         cores=fluid.cores,
@@ -125,7 +141,8 @@ def mean_field(
         eigenvalues=tuple(map(complex, eigenvalues[order].tolist())),
         refined=refined,
         first_order=best_first_order(fluid, point, linear, refined),
-        attractor=study(fluid, point, float(eigenvalues.real.max()), starts, seed, progress),
+        attractor=study(fluid, point, slowest, starts, seed, progress),
+        certificate=certificate(fluid, point, slowest, bracket=starts > 0),
         fluid=fluid,
     )
 

@@ -1,6 +1,6 @@
 """The best policy of all, at small n: the Markov decision process of malleable jobs, solved.
 
-With Poisson arrivals and exponential sizes the class counts say all that a policy blind to sizes can know, so
+With Poisson arrivals and exponential sizes the class counts are all that a policy blind to sizes can know, so
 the best of these policies divides the cores by the class counts z alone. Its cost per unit of time g and its
 relative values h(z) (what it costs to start from z and not from the empty system) solve the optimality
 equation, with a_p cores for part p (a class) and R_p the most speed that they give its jobs together:

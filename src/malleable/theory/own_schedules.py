@@ -100,7 +100,7 @@ def tables(kind: Kind, step: float) -> Tables:
     rises = np.diff(gains)
     count = columns * K.FINER
     about = [np.log(start), fine, gains[count], ratios[count], kind.fastest, kind.most]
-    by_phase = [np.ascontiguousarray(one[:count].reshape(columns, K.FINER).T) for one in (gains, rises)]
+    by_phase = [one[:count].reshape(columns, K.FINER).T.ravel() for one in (gains, rises)]
     return Tables(by_phase[0], by_phase[1], widths[: count + 1].copy(), np.array(about))
 
 
@@ -202,9 +202,9 @@ class OwnSchedules:
         table: Tables,
         asked: FloatArray,
     ) -> None:
-        ring = np.zeros((SHORTEST_RING, len(grid)))
-        places = np.array([0, -1, 0, 0], dtype=np.int64)
+        ring = np.zeros(SHORTEST_RING * len(grid))
+        base, places = np.zeros(len(grid)), np.array([0, -1, 0, 0], dtype=np.int64)
         while self._kernel(
-            *mine, *results, edges, prices, logs, grid, *table, ring, asked, places
+            *mine, *results, edges, prices, logs, grid, *table, ring, base, asked, places
         ):  # fmt: skip
-            ring, places[K.BUILT] = np.zeros((2 * len(ring), len(grid))), -1
+            ring, places[K.BUILT] = np.zeros(2 * len(ring)), -1

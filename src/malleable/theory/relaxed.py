@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from malleable import notebooks
 from malleable.errors import InfeasibleError, UnsupportedError
 from malleable.model import Workload, checked_cores
+from malleable.model.memoization import memoized
 from malleable.theory.market import UNLIMITED, Buyers, WhittleBuyers, clear
 from malleable.theory.restricted_widths import RestrictedBuyers
 
@@ -103,6 +105,19 @@ class Bound:
     def next_core_saves(self) -> float:
         """What n + 1 cores save per unit of time: λ times `next_core_value`."""
         return self.next_core_value * self.workload.total_rate
+
+    def _repr_html_(self) -> str:
+        columns = ("class", "cores per job", "response time", "jobs present")
+        facts = (
+            ("lower bound V*", f"{self.bound:.10g}"),
+            ("… with no job on more than n cores", f"{self.bound_capped:.10g}"),
+            ("… and whole cores only", f"{self.bound_integer:.10g}"),
+            ("price of a core", self.price),
+            ("effective load", self.effective_load),
+        )
+        title = f"{self.workload.name} on {self.cores:g} cores, load {self.load:.4g}: no policy costs less"
+        rows = [(c.name, c.cores, c.response_time, c.jobs) for c in self.classes]
+        return notebooks.table(title, columns, rows, facts)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `malleable bound`."""
@@ -237,6 +252,7 @@ def long_run_price(workload: Workload, cores: float) -> float:
     return _relaxed(workload, cores, cores).price
 
 
+@memoized
 def bound(workload: Workload, cores: float, mean_cores: float | None = None) -> Bound:
     """The relaxed optimum of a workload on `cores` cores, with its capped and integer variants.
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from malleable.traces.base import Columns, TraceFormat
 from malleable.traces.base.fields import moments, numbers
 from malleable.traces.base.table import header_of, read_table
@@ -31,7 +29,6 @@ class Pollux(TraceFormat):
     def columns(self, source: Source) -> Columns:
         table = read_table(source)
         submit, dated = moments(table.needed("time", HINT, "time"))
-        ids = table.first("name")
         return Columns(
             submit=submit,
             cores=numbers(table.needed("num_replicas", HINT, "num_replicas")),
@@ -40,7 +37,7 @@ class Pollux(TraceFormat):
             max_cores=table.number("max_replicas"),
             user=table.words("user"),
             application=table.words("application"),
-            ids=None if ids is None else np.array(ids, dtype=object),
+            ids=table.ids("name"),
             unit="GPUs",
             epoch=0.0 if dated else None,
             lost=table.lost,

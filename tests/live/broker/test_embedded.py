@@ -153,7 +153,8 @@ def remote(monkeypatch):
     made = types.ModuleType("malleable.live.broker.remote")
     made.asked, made.answer = [], None
 
-    def connect(path, request, on_order, on_cancel):
+    def connect(path, request, _on_order, _on_cancel, meanwhile):
+        assert callable(meanwhile)
         made.asked.append((path, request.job_class))
         return made.answer
 

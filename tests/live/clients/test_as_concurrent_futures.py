@@ -6,8 +6,10 @@ The claims are those of `test.test_concurrent_futures` of CPython; the tests are
 from __future__ import annotations
 
 import gc
+import itertools
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,7 +36,7 @@ from malleable.live.workers import Pool
 from support import pool_units as units
 from support.embedded_brokers import embedded_broker
 from support.living import wait_until
-from support.shell import environment
+from support.shell import environment, shown_on_terminal
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pool runs on Linux")
 
@@ -358,8 +360,13 @@ def set_and_wait(one, two, box):
     return two.wait(30)
 
 
+def lengthened(box):
+    box.append(1)
+    return len(box)
+
+
 def test_objects_of_a_manager(executor):
-    """Units use events and lists of a `multiprocessing.Manager` of the caller."""
+    """Units use events and lists of a `multiprocessing.Manager` of the caller, also those that it let go."""
     with multiprocessing.get_context("spawn").Manager() as manager:
         one, two, box = manager.Event(), manager.Event(), manager.list()
         future = executor.submit(set_and_wait, one, two, box)
@@ -368,6 +375,8 @@ def test_objects_of_a_manager(executor):
         assert future.result(30) is True
         assert len(box) == 1
         assert box[0] != os.getpid()
+        futures = [executor.submit(lengthened, manager.list([0] * i)) for i in range(4)]
+        assert [future.result(30) for future in futures] == [1, 2, 3, 4]
 
 
 # Options.
@@ -470,7 +479,6 @@ def test_options_that_cannot_be(make, broker):
     [
         ([4], {}, r"job_class must be a name, got 4 \(write Executor\(max_workers=4\)\)"),
         ([], {"mp_context": None}, r"no option 'mp_context' \(leave it out"),
-        ([], {"progress": True}, r"no option 'progress' \(see `malleable watch`, or .*tqdm"),
         ([], {"chunksize": 10}, r"no option 'chunksize' \(leave it out"),
         ([], {"max_worker": 4}, r"no option 'max_worker' \(did you mean 'max_workers'"),
         ([], {"weight": 0.0}, r"weight: must be greater than 1e-100, got 0.0 \(leave it out"),
@@ -511,3 +519,38 @@ def test_workers_are_reused(executor):
         pids.add(executor.submit(units.pid_of).result(20))
         time.sleep(0.001)
     assert len(pids) == 1
+
+
+def test_starmap(executor):
+    """`starmap` is `map` for arguments that come together, and reads its input as lazily."""
+    assert list(executor.starmap(pow, [(1, 2), [3, 4]])) == [1, 81]
+    endless = ((n, 2) for n in itertools.count())
+    assert list(itertools.islice(executor.starmap(pow, endless, buffersize=2), 3)) == [0, 1, 4]
+
+
+def test_repr(broker):
+    """An Executor tells its class, its cores and how many units are done."""
+    with Executor("counting") as executor:
+        list(executor.map(len, ["a", "b"]))
+        assert re.fullmatch(r"<Executor 'counting': \d+ cores, 2 units done>", repr(executor))
+
+
+def test_progress_bar():
+    """`progress=True` shows how many units are done and how fast, on a terminal, and nothing elsewhere."""
+    script = (
+        "import time; from malleable.live import Executor\n"
+        "with Executor('t', broker='embedded', progress=True) as executor:\n"
+        "    print(len(list(executor.map(time.sleep, [0.02] * 60))))\n"
+    )
+    there = {**environment(), "TERM": "xterm"}
+    shown = shown_on_terminal(
+        lambda stderr: subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.DEVNULL, stderr=stderr, env=there
+        )
+    )
+    assert re.search(r"[\d.]+ units/s", shown)
+    assert re.search(r"\d+%", shown)
+    quiet = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=60, check=True
+    )
+    assert (quiet.stdout, quiet.stderr) == ("60\n", "")

@@ -10,11 +10,13 @@ import random
 import shutil
 import sys
 import threading
+import time
 
 import pytest
 
 from malleable.live.clients.follower import Follower
 from malleable.live.clients.stay import Stay
+from malleable.live.core.ledger import Ledger
 from malleable.live.core.orders import Order
 from malleable.live.programs.build_client import BuildClient
 from malleable.live.programs.job_folder import JobFolder
@@ -37,10 +39,12 @@ class Watched(Seat):
     def __init__(self, in_use) -> None:
         super().__init__()
         self._in_use, self.untrue = in_use, []
+        self.allowed = lambda cores, _number: cores
 
     def confirm(self, cores, number):
-        if self._in_use() > cores:
-            self.untrue.append((cores, number, self._in_use()))
+        allowed, in_use = self.allowed(cores, number), self._in_use()
+        if in_use > allowed:
+            self.untrue.append((cores, number, in_use))
         super().confirm(cores, number)
 
 
@@ -63,8 +67,8 @@ class Throttle(Follower):
 class Case:
     """A job under test: `obey` an order, `relax` lets a piece of its work end, `in_use` is what one sees."""
 
-    def __init__(self, follower, in_use, relax, most=4, cpus=()) -> None:
-        self.follower, self.in_use, self.relax = follower, in_use, relax
+    def __init__(self, follower, in_use, relax, most=4, cpus=(), least=0) -> None:
+        self.follower, self.in_use, self.relax, self.least = follower, in_use, relax, least
         self.most, self.cpus, self.seat = most, cpus, Watched(in_use)
 
     def order(self, cores, number):
@@ -141,7 +145,7 @@ def build(tmp_path):
         stopped = name is None or name.process() is None or is_paused(name.pid)
         return 0 if stopped else units.running(tmp_path)
 
-    yield from followed(client, Case(client, in_use, lambda: end_one(tmp_path)))
+    yield from followed(client, Case(client, in_use, lambda: end_one(tmp_path), least=1))
 
 
 @pytest.fixture(params=["throttle", "pool", "program", "build"])
@@ -160,6 +164,32 @@ def test_it_uses_what_the_last_order_allows(case):
     assert not case.seat.untrue
     numbers = [number for _, number in case.seat.confirmed]
     assert numbers == sorted(numbers)
+
+
+def test_what_is_in_use_is_granted_however_orders_change(case):
+    """Orders that wait for no answer: after each answer the ledger counts at least what is in use.
+
+    The build is not paused: its commands go on together after a pause, whatever its width is then.
+    """
+    rng, ledger, lock = random.Random(5), Ledger(case.most), threading.Lock()
+    ledger.open("1", 0)
+
+    def granted(cores, number):
+        with lock:
+            assert not ledger.complaint("1", cores, number)
+            ledger.confirm("1", cores, number)
+            return ledger.accounts["1"].granted
+
+    case.seat.allowed = granted
+    for _ in range(60):
+        with lock:
+            orders = ledger.retarget({"1": rng.choice([case.least, 1, 1, 2, case.most])})
+        for order in orders:
+            case.order(order.cores, order.number)
+        case.relax()
+        time.sleep(rng.choice([0.0, 0.0, 0.002, 0.01, 0.03]))
+    assert len(case.seat.confirmed) > 1
+    assert not case.seat.untrue
 
 
 def test_an_order_that_was_overtaken_is_dropped(case):

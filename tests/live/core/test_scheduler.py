@@ -11,6 +11,7 @@ import pytest
 from malleable.errors import InfeasibleError, ParameterError
 from malleable.live.broker.cost_so_far import CostSoFar
 from malleable.live.core.actions import Grant, Shrink, Start, Stop
+from malleable.live.core.admission import shown_memory
 from malleable.live.core.events import (
     Cancelled,
     ClassChanged,
@@ -98,7 +99,13 @@ def test_memory_is_promised_once_and_in_order():
     confirm_all(scheduler, scheduler.handle(Finished("a"), 1.0), 1.0)
     assert told(scheduler) == {"b": 3, "c": 3, "free": 2}
     assert scheduler.handle(Registered("huge", "job", memory=11.0), 2.0) == []
-    assert scheduler.refused == "job 'huge' needs memory of 11, and there is 10 in all"
+    assert scheduler.refused == "job 'huge' needs 11 bytes of memory, and there are 10 bytes in all"
+
+
+def test_memory_is_told_in_a_persons_units():
+    """A refusal names sizes as people write them."""
+    sizes = {0.0: "0 bytes", 1023.0: "1,023 bytes", 2.0**20: "1 MiB", 2.5e10: "23.3 GiB", 2.0**41: "2 TiB"}
+    assert {size: shown_memory(size) for size in sizes} == sizes
 
 
 @pytest.mark.parametrize(

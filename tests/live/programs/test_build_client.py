@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -14,7 +15,8 @@ from malleable.live.programs.build_client import BuildClient
 from malleable.live.programs.job_folder import JobFolder
 from malleable.live.programs.program_client import Command, Ending
 from support.living import is_paused, wait_until
-from support.seats import driven
+from support.seats import Seat, driven
+from support.shell import PATIENCE
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="affinity and /proc are Linux's"),
@@ -96,6 +98,47 @@ def test_commands_follow_the_cores(tmp_path, tool):
             )
             assert build.job.held().cores <= left
         wait_until(lambda: len(build.running()) == 1, "one command")
+
+
+class Slow(Seat):
+    """A seat whose broker takes its time to hear an answer, if it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.hears = threading.Event()
+        self.hears.set()
+
+    def confirm(self, cores, number):
+        super().confirm(cores, number)
+        assert self.hears.wait(PATIENCE)
+
+
+def test_a_token_that_comes_back_after_the_next_order(tmp_path):
+    """A build is told 1 and then 2 cores before its token is back: a later 1 is in force at one command only.
+
+    What the jobserver said before the order to 2 was taken for what is in use after it, so that the answer to
+    the last order gave back a core on which a command ran.
+    """
+    build = Build(tmp_path, "make")
+    with driven(build.client, Slow()) as job:
+        job.obeyed(2)
+        wait_until(lambda: len(build.running()) == 2, "two commands")
+        job.seat.hears.clear()
+        narrower = job.order(1)
+        wait_until(lambda: (2, narrower) in job.seat.confirmed, "an answer that is not heard yet")
+        wider = job.order(2)
+        build.end_one()
+        wait_until(lambda: build.client._jobserver.width_in_use == 1, "the token")
+        job.seat.hears.set()
+        wait_until(lambda: (2, wider) in job.seat.confirmed, "the wider order")
+        wait_until(lambda: len(build.running()) == 2, "two commands again")
+        last = job.order(1)
+        wait_until(lambda: job.seat.confirmed[-1][1] == last, "an answer")
+        assert job.seat.confirmed[-1] == (2, last)
+        build.end_one()
+        wait_until(lambda: job.seat.confirmed[-1] == (1, last), "the core that is given back")
+        assert len(build.running()) <= 1
+        (build.folder / "go").touch()
 
 
 def test_a_pause(build):

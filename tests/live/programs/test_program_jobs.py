@@ -549,7 +549,7 @@ def test_a_machine_with_less_memory_than_what_runs(host):
     assert host.account(large) == (1, 1, 1)
     wait_until(lambda: host.account(small) is not None, "both")
     assert host.account(small) == (0, 0, 0)
-    with pytest.raises(RefusedError, match="needs memory of 80"):
+    with pytest.raises(RefusedError, match="needs 80 bytes of memory"):
         host.programs.submit(ProgramRequest(("x",), "/", memory=80.0))
     host.broker.tell(Finished(large))
     wait_until(lambda: host.started == [small], "the one that fits now")

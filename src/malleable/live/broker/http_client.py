@@ -59,13 +59,12 @@ class BrokerClient:
         self._path = runtime_folder() / SOCKET if path is None else path
         folders = [self._path.parent, *([state_folder()] if path is None else [])]
         end = time.monotonic() + LISTEN_SECONDS
-        while not self._is_answered():
+        while (problem := self._problem()) is not None:
             who = next(filter(None, map(holder, folders)), None)
             if who is None:
                 raise NoBrokerError
             if time.monotonic() > end:
-                problem = f"a broker runs ({who}), and does not listen at {self._path}"
-                raise NoBrokerError(problem, "it is starting, ending, or making its socket anew: try again")
+                raise NoBrokerError(f"a broker runs ({who}), and {problem[0]}", problem[1])
             time.sleep(PAUSE_SECONDS)
 
     def __enter__(self) -> Self:
@@ -77,6 +76,10 @@ class BrokerClient:
     def status(self) -> dict[str, Any]:
         """What the broker does right now."""
         return self._ask("GET", "/v1/status")
+
+    def history(self) -> dict[str, Any]:
+        """Who had how many cores over time, as far back as the broker remembers."""
+        return self._ask("GET", "/v1/history")
 
     def jobs(self, ended: int = 20) -> list[dict[str, Any]]:
         """The jobs that are there, and the last programs that have ended."""
@@ -162,21 +165,25 @@ class BrokerClient:
                 f"the broker has gone away: {reason}", "look at `malleable status`"
             ) from None
 
-    def _is_answered(self) -> bool:
-        """Whether a broker answers; one that is there and silent is an error."""
+    def _problem(self) -> tuple[str, str] | None:
+        """Why no broker answers, and a hint; one that is there and silent is an error."""
         process = None
         try:
             with self._connection(ALIVE_SECONDS) as connection:
                 process = peer_process(connection.sock)
                 connection.request("GET", "/v1/alive")
                 connection.getresponse().read()
-        except (*NOT_THERE, ConnectionResetError, BrokenPipeError, HTTPException):  # or it is ending
-            return False
+        except (ConnectionResetError, BrokenPipeError, HTTPException):
+            hint = "it is ending, or has too many connections: end some, or start it with more (`ulimit -n`)"
+            return "closes new connections at once", hint
+        except NOT_THERE:
+            hint = "it is starting, ending, or making its socket anew: try again"
+            return f"does not listen at {self._path}", hint
         except (TimeoutError, BlockingIOError):
             raise _silent(holder(self._path.parent) if process is None else f"process {process}") from None
         except OSError as error:  # of another user, or a path that is none
             raise NoBrokerError(f"cannot reach a broker at {self._path}: {error}") from None
-        return True
+        return None
 
     @contextmanager
     def _connection(self, seconds: float | None) -> Iterator[HTTPConnection]:

@@ -128,4 +128,9 @@ def _remote(
         from malleable.live.broker.remote import connect  # noqa: PLC0415 - loads the client of WebSockets
     except ImportError:  # without it no broker can run either
         return None
-    return connect(path, request, on_order, on_cancel)
+    return connect(path, request, on_order, on_cancel, meanwhile=_load_embedded)
+
+
+def _load_embedded() -> None:
+    """Have the broker of this process ready: it is needed if that of the machine does not answer."""
+    import malleable.live.broker.embedded  # noqa: PLC0415, F401 - see `join`

@@ -22,7 +22,7 @@ import socket
 import threading
 import time
 from collections import deque
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,10 @@ LOGGER = logging.getLogger(__name__)
 SESSION = "/v1/session"
 GREETING_SECONDS = 1.5
 """Seconds that a broker has to say that it is there: one that is stopped, or hangs, is none."""
+PROMPT_SECONDS = 0.2
+"""Seconds in which most brokers answer."""
+SILENT_SECONDS = 10.0
+"""Seconds for which a broker that did not answer is not asked again."""
 ANSWER_SECONDS = 10.0
 """Seconds that a broker has to answer when a job joins."""
 ALONE_SECONDS = 10.0
@@ -65,23 +69,40 @@ def connect(
     held: Held | None = None,
     ticket: str = "",
     insist: bool = False,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Membership | None:
     """Join the broker at a socket, by default the user's own; None if there is none.
 
-    `RefusedError` says why a broker does not take the job.
+    `RefusedError` says why a broker does not take the job. One that does not answer is waited for once, and
+    then left alone for a while; `meanwhile` is called if it does not answer at once.
     `held` is what the job uses already, `ticket` the secret of a program that the broker has started. With
     `insist` the job is one that goes on in any case: it joins as soon as there is a broker.
     """
-    path = broker_socket() if path is None else path
+    place = str(broker_socket() if path is None else path)
+    begun = time.monotonic()
+    if path is None and not insist and begun < _silent_until.get(place, 0.0):
+        return None
     try:
-        opened = open_socket(path)
+        opened = open_socket(place)
     except OSError:
         if not insist:
             return None
         opened = None
-    made = RemoteMembership(str(path), request, on_order, on_cancel, held or Held(), ticket)
+    made = RemoteMembership(place, request, on_order, on_cancel, held or Held(), ticket)
     taken = made.start(opened, insist=insist)
-    return made if insist or taken.result() else None
+    if insist:
+        return made
+    if not wait([taken], PROMPT_SECONDS).done:
+        meanwhile()
+    if taken.result():
+        return made
+    if time.monotonic() - begun >= GREETING_SECONDS:
+        _silent_until[place] = time.monotonic() + SILENT_SECONDS
+    return None
+
+
+_silent_until: dict[str, float] = {}
+"""Sockets behind which a broker did not answer, and until when it is not asked again."""
 
 
 class RemoteMembership:

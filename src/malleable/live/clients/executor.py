@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sized
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Never
 
 from malleable.errors import ParameterError, UnsupportedError, did_you_mean
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 INSTEAD = {
     "mp_context": "leave it out: a process without threads forks the workers, which is safe",
-    "progress": "see `malleable watch`, or wrap the outcomes: tqdm(executor.map(function, inputs), total=n)",
     "chunksize": "leave it out: small units share messages by themselves",
     "n_jobs": "write max_workers=",
 }
@@ -50,7 +50,7 @@ class Executor(LazyExecutor):
     the path of a broker's socket, or `embedded` for that of this process, which is the default if none runs
     on the machine. Each worker calls `initializer(*initargs)` before its first unit, and another takes its
     place after `max_tasks_per_child` units. `backend` names what carries out the units: `local`, worker
-    processes of this machine.
+    processes of this machine. `progress=True` shows a bar of units on a terminal or in a notebook.
 
     A unit whose worker dies is run again, three times at most, so it should be one that may be run twice.
     Ctrl-C in a `with` block ends the units in hand.
@@ -72,6 +72,7 @@ class Executor(LazyExecutor):
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
         max_tasks_per_child: int | None = None,
+        progress: bool = False,
         **others: Never,
     ) -> None:
         _check_names(job_class, others)
@@ -84,10 +85,11 @@ class Executor(LazyExecutor):
         )  # fmt: skip
         self._member = PoolMember(request, threads, max_workers, broker)
         member = self._member
+        self._bar = _Bar(member) if progress else None
         self._workers = start_workers(
             backend,
             WorkerOptions(threads, initializer, initargs, max_tasks_per_child),
-            Listeners(member.on_width, member.on_progress, member.on_idle, IDLE_SECONDS),
+            Listeners(member.on_width, self._bar or member.on_progress, member.on_idle, IDLE_SECONDS),
         )
         weakref.finalize(self, self._workers.close).atexit = False
         member.attach(self._workers)
@@ -117,6 +119,12 @@ class Executor(LazyExecutor):
         self._workers.close(cancel=cancel_futures)
         if wait:
             self._workers.join()
+        if self._bar is not None:
+            self._bar.close()
+
+    def __repr__(self) -> str:
+        done = self._workers.done
+        return f"<Executor {self._member.job_class!r}: {self.width} cores, {done} units done>"
 
     def kill_workers(self) -> None:
         """End it now: the units that wait or are in hand are cancelled."""
@@ -131,6 +139,22 @@ class Executor(LazyExecutor):
         if exc_type is not None and issubclass(exc_type, KeyboardInterrupt):
             self.kill_workers()
         self.shutdown()
+
+
+class _Bar:
+    """A bar of units, which hears of progress before the broker does."""
+
+    def __init__(self, member: PoolMember) -> None:
+        from malleable.progress import progress_bar  # noqa: PLC0415 - loads rich, which few need
+
+        self._member, self._open = member, ExitStack()
+        self._draw = self._open.enter_context(progress_bar("units", "starting"))
+        self.close = self._open.close
+
+    def __call__(self, done: int) -> None:
+        self._member.on_progress(done)
+        if self._draw is not None:
+            self._draw(done, self._member.known)
 
 
 def _check_names(job_class: object, others: Mapping[str, object]) -> None:

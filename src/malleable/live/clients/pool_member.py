@@ -65,6 +65,21 @@ class PoolMember:
         stay = self._stay
         return 0 if stay is None else stay.cores
 
+    @property
+    def job_class(self) -> str:
+        """The class that the job names."""
+        return self._request.job_class
+
+    @property
+    def known(self) -> int | None:
+        """Units so far and those known to come; None where a generator may give any number."""
+        stay = self._stay
+        with self._lock:
+            if any(each.open for each in self._maps):
+                return None
+            before = 0 if stay is None else stay.done_before
+            return before + self._submitted + sum(each.left for each in self._maps)
+
     def has_units(self, submitted: int) -> None:
         """Be a member, as so many units more wait now; raise the error of one who cannot be.
 

@@ -59,3 +59,11 @@ def protected(table: JobTable, rows: IntArray, least: FloatArray, cores: float) 
         needed = np.cumsum(least[table[CLASS][rows[mine]].astype(np.intp)])
         marked[mine[needed > cores]] = False
     return marked
+
+
+def shown_memory(size: float) -> str:
+    """Bytes in a person's units: `1 TiB`, `23.5 GiB`, `80 bytes`."""
+    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if size >= 2.0 ** (10 * power):
+            return f"{size / 2.0 ** (10 * power):.3g} {unit}"
+    return f"{size:,.0f} bytes"

@@ -20,7 +20,9 @@ from malleable.engine.enforcement import blame_policy
 from malleable.engine.width_table import allowed_at_most, encode_limits, pause_between
 from malleable.live.core.admission import protected
 from malleable.live.core.core_price import CorePrice
-from malleable.live.core.estimates import Sizes, remaining_work
+from malleable.live.core.estimates import Sizes, possible_work, remaining_work
+from malleable.live.core.expected_values import divide_by_value
+from malleable.live.core.expected_values import load_machine_code as load_values
 from malleable.live.core.job_table import (
     ARRIVED,
     CALM,
@@ -38,6 +40,8 @@ from malleable.model import ConditionWarning, Workload
 from malleable.model.jobs import Jobs
 from malleable.model.widths import WHOLE, Widths
 from malleable.policies.base.asking import legal_allocation, load_machine_code, period_of
+from malleable.policies.clearing import Clearing
+from malleable.policies.rules.smartfill_rule import CROWD
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray
@@ -134,6 +138,8 @@ class Machine:
     def load_machine_code(self) -> None:
         """Compile what decisions run, so that none of them has to wait for that."""
         load_machine_code(self.policy, self.whole, float(self.most), integer=self.workload.plain)
+        if isinstance(self.policy, Clearing):
+            load_values()
 
     def divide(self, table: JobTable, rows: IntArray, now: float, urgent: Urgent | None = None) -> Division:
         """Cores for the jobs in these rows, none of which is to be paused that must not be.
@@ -219,15 +225,23 @@ class Machine:
         others, cores = rows[~fixed], float(self.cores - out.sum())
         if cores < 1.0 or len(others) == 0:
             return Division(out, None)
-        found = legal_allocation(
-            self.price.for_policy(self.policy),
-            self.present(table, others, now),
-            cores,
-            integer=self.workload.plain,
-            calm=table[CALM][others] - now,
-            kept=table[KEPT][others],
-            machine=float(self.cores if self.workload.plain else self.most),
-        )
+        policy, jobs = self.price.for_policy(self.policy), self.present(table, others, now)
+        machine = float(self.cores if self.workload.plain else self.most)
+        outcomes = None
+        if isinstance(policy, Clearing) and self.workload.plain and 1 < len(others) < CROWD * cores:
+            outcomes = possible_work(table, others, now, self.sizes)
+        if isinstance(policy, Clearing) and outcomes is not None:
+            found = divide_by_value(policy, jobs, outcomes, cores, machine)
+        else:
+            found = legal_allocation(
+                policy,
+                jobs,
+                cores,
+                integer=self.workload.plain,
+                calm=table[CALM][others] - now,
+                kept=table[KEPT][others],
+                machine=machine,
+            )
         out[~fixed] = found.cores
         return Division(out, found.price)
 

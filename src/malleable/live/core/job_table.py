@@ -27,7 +27,9 @@ DECLARED = 18
 SERVED, FAIR, FAIR_RATE, GOAL, WAITS_SINCE, ON_HOLD = range(19, 25)
 """Work that it has done, repeated work included; what it would have done on its share of the cores, and how
 fast that grows; up to which `SERVED` it is urgent; since when it has had no cores; whether it is on hold."""
-COLUMNS = 25
+NUMBER = 25
+"""How many jobs had come before it."""
+COLUMNS = 26
 FIRST_ROWS = 64
 
 
@@ -48,6 +50,12 @@ class JobTable:
     def __getitem__(self, column: int) -> FloatArray:
         values: FloatArray = self.columns[column]
         return values
+
+    def copy(self) -> JobTable:
+        """The same rows, to be changed without changing these."""
+        made = JobTable()
+        made.columns, made.ids, made.row_of = self.columns.copy(), list(self.ids), dict(self.row_of)
+        return made
 
     def add(self, job: str, values: dict[int, float]) -> int:
         """A new job's row."""

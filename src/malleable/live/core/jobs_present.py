@@ -18,6 +18,7 @@ from malleable.live.core.job_table import (
     MEMORY,
     MOST,
     NEVER_PAUSE,
+    NUMBER,
     OWN_WEIGHT,
     RAN,
     SINCE,
@@ -49,6 +50,7 @@ class JobsPresent:
         self._throughputs: dict[str, Throughput] = {}
         self._units: dict[str, tuple[float, float | None]] = {}
         self._speeds: dict[tuple[int, int], float] = {}
+        self._came = 0
 
     def add(self, event: Registered, class_index: int, cores: int, now: float) -> None:
         """A new job; `cores` are those that it uses already and may go on using."""
@@ -63,8 +65,10 @@ class JobsPresent:
                 TARGET: cores, KEPT: cores, STARTED: before, RAN: before,
                 MEMORY: event.memory, NEVER_PAUSE: event.never_pause,
                 MOST: event.max_cores or inf, DECLARED: event.size is not None, WAITS_SINCE: now,
+                NUMBER: self._came,
             },
         )  # fmt: skip
+        self._came += 1
         if event.units is not None:
             self._units[event.job] = (0.0, event.units)
 

@@ -184,6 +184,8 @@ class LearnedSizes:
         self._given = np.zeros((2, 0, CELLS))
         """What the laws of a workload file count as having shown."""
         self._expected: FloatArray | None = None
+        self._integral: FloatArray = np.zeros((0, CELLS + 1))
+        """Of the hazard of each class, up to each edge."""
         self._looked_at = b""
         for law in laws:
             self.add_class(law)
@@ -231,16 +233,31 @@ class LearnedSizes:
         pooled = (around[0] + PRIOR * INDEX) / (around[1] + PRIOR)
         given_ended, given_lived = self._given
         prior = np.where(given_lived > RARE, given_ended / np.maximum(given_lived, RARE), pooled)
-        self._expected = mean_at_edges(hazards(ended + given_ended, lived + given_lived, prior))
+        hazard = hazards(ended + given_ended, lived + given_lived, prior)
+        self._expected = mean_at_edges(hazard)
+        self._integral = np.pad(np.cumsum(hazard * STEP, axis=1), ((0, 0), (1, 0)))
 
     def remaining(self, class_index: int, done: FloatArray) -> FloatArray:
         """E[X − done | X > done] of jobs of a class."""
-        if self._expected is None:
-            self.look(np.zeros(0, dtype=np.intp), np.zeros(0))
+        self._look_once()
         expected = cast("FloatArray", self._expected)[class_index]
         inside = np.maximum(done, EDGES[0])
         beyond = np.maximum(inside / EDGES[-1], 1.0)
         return np.asarray(np.interp(np.log(inside), LOG_EDGES, expected) * beyond)
+
+    def possible(self, class_index: int, done: FloatArray, chance: FloatArray) -> FloatArray:
+        """What is left with so much chance at most, P(X − done ≤ y | X > done)."""
+        self._look_once()
+        integral, inside = self._integral[class_index], np.log(np.maximum(done, EDGES[0]))
+        before = np.interp(inside, LOG_EDGES, integral) + INDEX * np.maximum(inside - LOG_EDGES[-1], 0.0)
+        ends = before - np.log1p(-chance)
+        beyond = np.maximum(ends - integral[-1], 0.0) / INDEX
+        return np.asarray(np.exp(np.interp(ends, integral, LOG_EDGES) + beyond) - done)
+
+    def _look_once(self) -> None:
+        """Whoever asks before jobs are there is told what ended ones have shown."""
+        if self._expected is None:
+            self.look(np.zeros(0, dtype=np.intp), np.zeros(0))
 
 
 class GivenSizes:

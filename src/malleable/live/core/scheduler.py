@@ -14,9 +14,10 @@ it works again, and `problem` says what is wrong.
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict, replace
 from math import ceil, floor, inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from malleable.contracts import Policy
 from malleable.engine.enforcement import blame_policy, label
 from malleable.errors import InfeasibleError, MalleableError, UnstableError, did_you_mean
 from malleable.live.core import events as E  # noqa: N812 - E.Registered reads like what it is
-from malleable.live.core.admission import few_enough_paused, fits_in_memory
+from malleable.live.core.admission import few_enough_paused, fits_in_memory, shown_memory
 from malleable.live.core.core_price import CorePrice
 from malleable.live.core.decision import Division, Machine
 from malleable.live.core.estimates import beliefs_change
@@ -59,6 +60,17 @@ LATEST = 1e12
 """Times after this are none: 30,000 years in seconds."""
 MOST_CLASSES = 100
 """Classes beyond which one that a job brings along takes the place of one without jobs."""
+
+
+class Supposed(NamedTuple):
+    """A decision that was not made."""
+
+    cores: dict[str, float]
+    price: float | None
+    behind: set[str]
+    """Jobs that have fallen behind their fair share, and are served first."""
+    allowed: set[str]
+    """Jobs that are neither on hold nor wait for memory."""
 
 
 class _RefusedError(Exception):
@@ -189,7 +201,8 @@ class Scheduler:
         runs = event.started or event.cores > 0
         if event.memory > self._memory and not runs:  # what runs has its memory: no other is started then
             raise _RefusedError(
-                f"job {event.job!r} needs memory of {event.memory:g}, and there is {self._memory:g} in all"
+                f"job {event.job!r} needs {shown_memory(event.memory)} of memory, "
+                f"and there are {shown_memory(self._memory)} in all"
             )
         i = self._class_index(event.job_class)
         least = int(self.machine.least[i])
@@ -380,6 +393,30 @@ class Scheduler:
         except MalleableError:  # no class has a width that fits: what runs goes on
             held = self.table[TARGET][rows]
             return Division(np.where(np.cumsum(held) <= self.machine.cores, held, 0.0), None)
+
+    def supposed(self, cores: int, without: str | None = None) -> Supposed:
+        """What a decision would be now on so many cores, one of the jobs not being there; nothing changes."""
+        machine = replace(self.machine, cores=cores, most=max(cores, self.machine.most))
+        other, jobs = copy(self), copy(self.jobs)
+        jobs.table = self.table.copy()
+        if without is not None:
+            jobs.table.remove(without)
+        hopeless = machine if self._hopeless is self.machine else None
+        other.__dict__.update(jobs=jobs, machine=machine, _hopeless=hopeless)
+        return other.would_decide()
+
+    def would_decide(self) -> Supposed:
+        """Decide and tell no job; fair shares are divided all the same, so that it is for copies."""
+        table, allowed = self.table, self._candidates()
+        urgent = self._urgent(allowed)
+        rows, found = self._divide_among_few(allowed)
+
+        def names(some: IntArray) -> list[str]:
+            return [table.ids[row] for row in some.tolist()]
+
+        cores = dict(zip(names(rows), found.cores.tolist(), strict=True))
+        behind = set() if urgent is None else set(names(allowed[urgent.cores > 0.0]))
+        return Supposed(cores, found.price, behind, set(names(allowed)))
 
     # What is known of jobs and classes.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.live.broker.membership import INSIDE_PROGRAM
 from malleable.live.programs.jobserver import Jobserver, form_for
-from malleable.live.programs.program_client import ProgramClient, Used
+from malleable.live.programs.program_client import ProgramClient, WidthChanged
 from malleable.live.programs.progress import parse_build_progress
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class BuildClient(ProgramClient):
     def _make_program(self, cores: int, **options: Any) -> Program:
         told = {**os.environ, **INSIDE_PROGRAM, "NINJA_STATUS": NINJA_STATUS, **self._command.environment}
         form = form_for(self._command.words[0])
-        self._jobserver = server = Jobserver(cores, form, on_width=lambda k: self._news.put(Used(k)))
+        self._jobserver = server = Jobserver(cores, form, on_width=lambda _: self._news.put(WidthChanged()))
         return super()._make_program(
             cores,
             environment=server.environment(told),
@@ -51,6 +51,9 @@ class BuildClient(ProgramClient):
             return super()._resize(program, 0)
         used = min(self._jobserver.width_in_use, max(self._in_use, cores))
         return super()._resize(program, used)
+
+    def _cores_in_use(self) -> int:
+        return self._in_use if self._jobserver is None else self._jobserver.width_in_use
 
     def _close(self) -> None:
         if self._jobserver is not None:

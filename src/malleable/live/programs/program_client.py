@@ -82,10 +82,11 @@ class _Ended(NamedTuple):
     exit_code: int
 
 
-class Used(NamedTuple):
-    """Fewer cores are in use than before, without an order having come."""
+class WidthChanged(NamedTuple):
+    """The number of cores in use has changed without an order having come.
 
-    cores: int
+    How many there are is asked when this is read: an order that was read before may have changed it again.
+    """
 
 
 class ProgramClient:
@@ -154,8 +155,8 @@ class ProgramClient:
                     case _GiveUp():
                         if self._program is None:
                             return None
-                    case Used(cores):
-                        self._note_use(min(cores, self._in_use))
+                    case WidthChanged():
+                        self._note_use(self._cores_in_use())
                     case Order() as order if self._last.take(order):
                         self._again = None
                         try:
@@ -283,6 +284,10 @@ class ProgramClient:
         """Have the program use so many cores; returns how many it uses now."""
         program.set_width(cores, self._first_cpus(cores))
         return cores
+
+    def _cores_in_use(self) -> int:
+        """How many cores the program uses at this moment; it may use fewer on its own."""
+        return self._in_use
 
     def _first_cpus(self, cores: int) -> Sequence[int]:
         """The CPUs to run on: any, where cores are numbers only."""

@@ -19,7 +19,7 @@ from malleable.live.workers.functions import Functions
 from malleable.live.workers.manager import Manager
 from malleable.live.workers.mapping import LazyExecutor
 from malleable.live.workers.reports import Reports
-from malleable.live.workers.units import Unit
+from malleable.live.workers.units import Unit, with_managed_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class Pool(LazyExecutor):
             arguments = pack((args, kwargs), f"an argument of {function.name}", dumps_by_value)
         except ExecutionError as error:
             return self._failed(error)
-        unit = Unit(function, arguments, next(self._numbers))
+        unit = Unit(function, arguments, next(self._numbers), with_managed_objects((args, kwargs)))
         self._manager.waiting.put(unit)
         self._manager.wake()
         return unit.future

@@ -185,6 +185,7 @@ class Manager:
                     "process %s answered unit %s for worker %s, which is ended", pid, number, worker.pid
                 )
                 self._give_up(worker)
+                worker.channel.close()  # what else it says until it is ended is not believed either
                 return
             if kind == HANDED_BACK:
                 self._take_back(worker)

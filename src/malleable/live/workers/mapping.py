@@ -48,7 +48,19 @@ class LazyExecutor(Executor):
         busy. `chunksize` changes nothing: small units share messages by themselves.
         """
         count("chunksize", chunksize)
-        return ordered_map(self._taker(iterables), fn, iterables, timeout, buffersize)
+        rows = zip(*iterables, strict=False)
+        return ordered_map(self._taker(iterables), fn, rows, timeout, buffersize)
+
+    def starmap(
+        self,
+        fn: Callable[..., Any],
+        iterable: Iterable[Iterable[Any]],
+        *,
+        timeout: float | None = None,
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """`map` for a function whose arguments come together, as tuples."""
+        return ordered_map(self._taker((iterable,)), fn, map(tuple, iterable), timeout, buffersize)
 
     def _taker(self, iterables: tuple[Iterable[Any], ...]) -> Submitting:
         """What takes the units of one map over these."""
@@ -58,7 +70,7 @@ class LazyExecutor(Executor):
 def ordered_map(
     pool: Submitting,
     function: Callable[..., Any],
-    iterables: tuple[Iterable[Any], ...],
+    rows: Iterator[tuple[Any, ...]],
     timeout: float | None,
     buffersize: int | None,
 ) -> Iterator[Any]:
@@ -67,7 +79,6 @@ def ordered_map(
         buffersize = count("buffersize", buffersize)
     end = None if timeout is None else time.monotonic() + timeout
     packed = pool.pack(function)
-    rows = zip(*iterables, strict=False)
     futures: deque[Future[Any]] = deque()
 
     def fill() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import sys
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ class Unit:
     function: PackedFunction
     arguments: bytes
     number: int
+    kept: object = None
+    """What has to be alive here until the unit is done: see `with_managed_objects`."""
     future: Future[Any] = field(default_factory=Future)
     deaths: int = 0
     started: bool = False
@@ -57,6 +60,15 @@ class Unit:
 
         problem = f"unit {self.number} ({self.function.name}) was run {self.deaths} times: {cause} each time"
         return BrokenUnitError(problem, hint)
+
+
+def with_managed_objects(arguments: object) -> object:
+    """The arguments, if objects of a `multiprocessing.Manager` may be among them; else nothing.
+
+    A Manager ends an object to which no process refers, so one that a caller has made for a unit must be
+    referred to here until the unit has it. Other arguments are not kept: their packed form is enough.
+    """
+    return arguments if "multiprocessing.managers" in sys.modules else None
 
 
 class UnitTimes:
@@ -82,6 +94,7 @@ class UnitTimes:
 
 def answer(unit: Unit, packed: memoryview, *, good: bool) -> None:
     """Hand the outcome of a unit to its future: a result, or an error with its traceback as the cause."""
+    unit.kept = None
     try:
         outcome = pickle.loads(packed)  # noqa: S301 - from our worker
     except BaseException as error:  # noqa: BLE001 - a foreign class may even raise SystemExit here

@@ -123,6 +123,13 @@ def smartfill_integer_rule(jobs: FloatArray, cores: float, table: FloatArray, ou
         share_whole_by_value(jobs, table, _costates(jobs, table, cores), cores, out)
 
 
+def costates_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
+    """What a unit of each job's work costs, in place of its cores."""
+    found = _costates(jobs, table, cores)
+    for j in range(jobs.shape[0]):
+        out[j] = found[j]
+
+
 @inlined
 def _costates(jobs: FloatArray, table: FloatArray, cores: float) -> FloatArray:
     """What a unit of each job's work costs, for the order of finishing that the table asks for."""

@@ -1,8 +1,8 @@
-"""One job as a single-armed bandit, in plain numbers: its index and its width at a price.
+"""One job that holds one action for life, in plain numbers: its index and its width at a price.
 
-The same arm as `theory.whittle.Arms`, for functions that the engine compiles. Holding k cores costs
-(1 + y·k)(1 − e^{−a/s(k)}) with rent y = l/(αc) and horizon a = αx. With z = log k, elasticity e = k·s'/s,
-u = a/s and w(u) = u/(e^u − 1), the cost falls at z where
+The same arm as `theory.constant_arm.ConstantArms`, for functions that the engine compiles. Holding k cores
+costs (1 + y·k)(1 − e^{−a/s(k)}) with rent y = l/(αc) and horizon a = αx. With z = log k, elasticity
+e = k·s'/s, u = a/s and w(u) = u/(e^u − 1), the cost falls at z where
 
     log y < ψ(z) = log(h/(1 − h)) − z,    h = e·w(u),
 
@@ -30,6 +30,8 @@ class Whittle(NamedTuple):
     """The log price at which the last search ended."""
     DISCOUNT: int
     """α."""
+    CONSTANT: int
+    """1 for arms that hold one action for life (this module), 0 for optimal ones (`whittle_optimal_arm`)."""
     CLEARED: int
     """The log price of the last decision (NaN: the lowest at which the jobs want just all cores)."""
 
@@ -44,6 +46,8 @@ class Range(NamedTuple):
     NODES: int
     CORNERS: int
     """Where the corners of a table stand, and how many there are."""
+    PSI: int
+    """Where the numbers of an optimal arm begin."""
 
 
 class Bandit(NamedTuple):
@@ -73,6 +77,11 @@ WHITTLE, RANGE, BANDIT = places(Whittle), places(Range), places(Bandit)
 NEWTON_STEPS, SETTLED, SQUARE_SETTLED = 100, 1e-15, 1e-8
 FAR = -0.5
 NOWHERE = -1e300
+
+
+def holds(table: FloatArray) -> bool:
+    """Whether arms hold one action for life."""
+    return table[int(table[1]) + WHITTLE.CONSTANT] > 0.0
 
 
 def class_row(table: FloatArray, i: int) -> int:

@@ -22,12 +22,15 @@ from malleable.policies.rules.whittle_arms import (
     WHITTLE,
     class_row,
     find_width,
+    holds,
     least_toll,
     prepare_arm,
 )
+from malleable.policies.rules.whittle_optimal_arm import PSI, optimal_width, part_log_price, psi_inverse
+from malleable.theory.optimal_arm import course
 
 if TYPE_CHECKING:
-    from malleable.contracts import FloatArray
+    from malleable.contracts import FloatArray, Speedup
     from malleable.model import Workload
     from malleable.model.jobs import IntArray
 
@@ -36,11 +39,12 @@ SETTLED = 1e-11
 """Difference of log prices at which a search ends."""
 
 
-def whittle_table(workload: Workload, cores: float, discount: float) -> FloatArray:
+def whittle_table(workload: Workload, cores: float, discount: float, *, constant: bool = False) -> FloatArray:
     """The table of `whittle_rule`; no job can use more than all cores, so speedups end there."""
-    encoded = encode([s.capped(cores) for s in workload.speedups], widest=max(cores, 2.0))
+    speedups = [s.capped(cores) for s in workload.speedups]
+    encoded = encode(speedups, widest=max(cores, 2.0))
     m = len(workload.classes)
-    rows, nodes = [], []
+    rows, blocks = [], []
     start = len(encoded) + len(WHITTLE) + len(RANGE) * m
     for i in range(m):
         low = min(most_efficient(encoded, i), cores)
@@ -49,10 +53,22 @@ def whittle_table(workload: Workload, cores: float, discount: float) -> FloatArr
         if has_corners(encoded, i):
             first, count = vertices(encoded, i)
             k = np.unique(np.clip(encoded[first : first + count], low, high))
-        rows.append([low, high, math.log(low), math.log(high), float(start), float(len(k))])
-        nodes += [k, np.array([speed(encoded, i, float(width)) for width in k])]
-        start += 2 * len(k)
-    return np.concatenate([encoded, [0.0, discount, 0.0], np.ravel(rows), *nodes])
+        block = np.concatenate([k, [speed(encoded, i, float(width)) for width in k]])
+        behind = start + len(block)
+        rows.append([low, high, math.log(low), math.log(high), float(start), float(len(k)), float(behind)])
+        blocks += [block] if constant else [block, _psi_numbers(speedups[i], encoded, i, low, high)]
+        start += sum(map(len, blocks[-1:] if constant else blocks[-2:]))
+    return np.concatenate([encoded, [0.0, discount, float(constant), 0.0], np.ravel(rows), *blocks])
+
+
+def _psi_numbers(speedup: Speedup, encoded: FloatArray, i: int, low: float, high: float) -> FloatArray:
+    """Ψ of a class as `whittle_optimal_arm` reads it."""
+    known = course(speedup, np.array(low), np.array(high))
+    head = [0.0] * len(PSI)
+    head[PSI.NODES] = float(len(known.log_rent))
+    head[PSI.LOG_LOW], head[PSI.LOG_HIGH] = math.log(low), math.log(high)
+    head[PSI.LOW_SPEED], head[PSI.HIGH_SPEED] = speed(encoded, i, low), speed(encoded, i, high)
+    return np.concatenate([head, *(column[:, 0] for column in known)])
 
 
 def whittle_rule(jobs: FloatArray, cores: float, table: FloatArray, out: FloatArray) -> None:
@@ -103,7 +119,7 @@ def _queue(
         out[j] = 0.0
         i, horizon = int(jobs[j, CLASS]), discount * max(float(jobs[j, REMAINING]), 0.0)
         unit = math.log(discount * float(jobs[j, WEIGHT]))
-        keys[j] = least_toll(table, i, horizon, float(table[class_row(table, i) + RANGE.HIGH])) - unit
+        keys[j] = _log_toll(table, i, horizon) - unit
     order = ascending(keys)
     kept = min(size, int(cores) + 1)
     queue, classes, arms = np.empty(kept, np.int64), np.empty(kept, np.int64), np.empty((len(BANDIT), kept))
@@ -114,8 +130,30 @@ def _queue(
         arms[BANDIT.HORIZON, position] = discount * max(float(jobs[j, REMAINING]), 0.0)
         arms[BANDIT.UNIT, position] = math.log(discount * float(jobs[j, WEIGHT]))
         arms[BANDIT.INDEX, position] = min(-keys[j], HIGHEST)
-        prepare_arm(table, i, arms, position)
+        if holds(table):
+            prepare_arm(table, i, arms, position)
     return queue, classes, arms
+
+
+def _log_toll(table: FloatArray, i: int, horizon: float) -> float:
+    """log αc less the log index."""
+    own = class_row(table, i)
+    if holds(table):
+        return least_toll(table, i, horizon, float(table[own + RANGE.HIGH]))
+    return -psi_inverse(table, int(table[own + RANGE.PSI]), horizon)
+
+
+def _set_width(table: FloatArray, i: int, arms: FloatArray, position: int, log_price: float) -> None:
+    """The best action of at least one core, and how it moves with the logarithm of the price."""
+    if holds(table):
+        find_width(table, i, arms, position, log_price)
+        return
+    own = class_row(table, i)
+    arms[BANDIT.WIDTH, position], arms[BANDIT.RATE, position] = optimal_width(
+        table, i, int(table[own + RANGE.PSI]), float(arms[BANDIT.HORIZON, position]),
+        log_price - float(arms[BANDIT.UNIT, position]), float(table[own + RANGE.LOW]),
+        float(table[own + RANGE.HIGH]),
+    )  # fmt: skip
 
 
 def _wanted(
@@ -124,7 +162,7 @@ def _wanted(
     """What the first jobs together want at a price, and how that moves with its logarithm."""
     total = rate = 0.0
     for position in range(served):
-        find_width(table, classes[position], arms, position, log_price)
+        _set_width(table, classes[position], arms, position, log_price)
         total += arms[BANDIT.WIDTH, position]
         rate += arms[BANDIT.RATE, position]
     return total, rate
@@ -148,9 +186,12 @@ def _part_for_next(table: FloatArray, classes: IntArray, arms: FloatArray, serve
     spare = cores - _wanted(table, classes, arms, served, float(arms[BANDIT.INDEX, served]))[0]
     if spare < 1.0:
         return False
-    log_price = float(arms[BANDIT.UNIT, served]) - least_toll(
-        table, classes[served], float(arms[BANDIT.HORIZON, served]), spare
-    )
+    i, horizon = classes[served], float(arms[BANDIT.HORIZON, served])
+    if holds(table):
+        log_rent = -least_toll(table, i, horizon, spare)
+    else:
+        log_rent = part_log_price(table, i, int(table[class_row(table, i) + RANGE.PSI]), horizon, spare)
+    log_price = float(arms[BANDIT.UNIT, served]) + log_rent
     spare = cores - _wanted(table, classes, arms, served, min(log_price, HIGHEST))[0]
     arms[BANDIT.WIDTH, served] = spare
     return spare >= 1.0

@@ -1,19 +1,25 @@
-"""A table as text: a header, and a row per job. Rows of another length are left out, and counted."""
+"""A table: a header, and a row per job, as text or Parquet; rows of another length are counted."""
 
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from malleable.errors import TraceError
 from malleable.traces.base import fields
+from malleable.traces.base.parquet import parquet_columns, parquet_names
 from malleable.traces.base.trace import Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
     from malleable.contracts import FloatArray
     from malleable.traces.base.source import Source
+    from malleable.traces.base.trace import Column
 
 DELIMITERS = ",;\t|"
 LENGTH = "a number of fields that is not the header's"
@@ -21,9 +27,9 @@ BROKEN = "a line that cannot be read"
 
 
 class Table:
-    """Columns of texts, by the names in the header, in small letters."""
+    """Columns by the names in the header, in small letters."""
 
-    def __init__(self, name: str, columns: dict[str, Sequence[str]], lost: dict[str, int]) -> None:
+    def __init__(self, name: str, columns: dict[str, Column], lost: dict[str, int]) -> None:
         self.name = name
         self.columns = columns
         self.lost = lost
@@ -31,7 +37,7 @@ class Table:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def first(self, *names: str) -> Sequence[str] | None:
+    def first(self, *names: str) -> Column | None:
         """The first of these columns that is there."""
         return next((self.columns[name] for name in names if name in self.columns), None)
 
@@ -40,12 +46,29 @@ class Table:
         found = self.first(*names)
         return None if found is None else fields.numbers(found)
 
-    def words(self, *names: str) -> Labels | None:
-        """A column as labels."""
+    def moments(self, *names: str) -> FloatArray | None:
+        """A column as points in time."""
         found = self.first(*names)
-        return None if found is None else Labels.of(found)
+        return None if found is None else fields.moments(found)[0]
 
-    def needed(self, what: str, hint: str, *names: str) -> Sequence[str]:
+    def lengths(self, *names: str, unit: float = 1.0) -> FloatArray | None:
+        """A column as lengths of time, plain numbers of which are in `unit` seconds."""
+        found = self.first(*names)
+        return None if found is None else fields.lengths(found, unit)
+
+    def words(self, *names: str) -> Labels | None:
+        """A column as labels; numbers stand behind the name of the column."""
+        found = self.first(*names)
+        return None if found is None else Labels.of_column(found, f"{names[0]}-")
+
+    def ids(self, *names: str) -> NDArray[Any] | None:
+        """A column as names of jobs."""
+        found = self.first(*names)
+        if found is None or isinstance(found, np.ndarray):
+            return found
+        return np.array([*found, None], dtype=object)[:-1]
+
+    def needed(self, what: str, hint: str, *names: str) -> Column:
         """A column that there must be."""
         found = self.first(*names)
         if found is None:
@@ -54,7 +77,9 @@ class Table:
 
 
 def header_of(source: Source) -> set[str]:
-    """Names in the first line, whatever stands between them; none where it is no header."""
+    """Names in the first line, whatever stands between them, or of the columns of a Parquet file."""
+    if source.parquet:
+        return {name.lower() for name in parquet_names(source)}
     first = source.first
     return {name.strip().strip('"').lower() for name in first.split(delimiter_of(first))}
 
@@ -66,6 +91,8 @@ def delimiter_of(line: str) -> str:
 
 def read_table(source: Source, delimiter: str | None = None) -> Table:
     """All rows of a table, by columns."""
+    if source.parquet:
+        return Table(source.name, parquet_columns(source), {})
     first = source.first
     mark = delimiter or delimiter_of(first)
     rows, lost = _rows(source.lines(), mark)

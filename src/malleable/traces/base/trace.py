@@ -14,6 +14,8 @@ from malleable.contracts import FloatArray, IntArray
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    Column = Sequence[str] | NDArray[Any]
+    """A column of a file: texts, or the numbers, dates and lengths of time of a Parquet file."""
 
 MISSING = -1
 """The code of a label that a job does not have."""
@@ -48,6 +50,13 @@ class Labels:
         codes = np.full(len(numbers), MISSING, dtype=np.intp)
         codes[given] = places
         return cls(tuple(f"{prefix}{value:.15g}" for value in values.tolist()), codes)
+
+    @classmethod
+    def of_column(cls, column: Column, prefix: str) -> Labels:
+        """The words of a column, or its numbers behind `prefix`."""
+        if isinstance(column, np.ndarray):
+            return cls.of_numbers(column.astype(float), prefix)
+        return cls.of(column)
 
     def take(self, rows: IntArray) -> Labels:
         """The labels of some of the jobs; words that none of them has are forgotten."""

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from malleable.errors import ExecutionError
-from malleable.live.broker import broker_lock, http_client, remote
+from malleable.live.broker import broker_lock, http_client, membership, remote
 from malleable.live.broker.broker_lock import alone
 from malleable.live.broker.http_client import BrokenOffError, BrokerClient, NoBrokerError
 from malleable.live.broker.membership import JobRequest, join
@@ -114,14 +114,22 @@ def test_a_broker_that_hangs_is_named(stopped, verb):
 
 
 def test_an_executor_goes_on_without_a_broker_that_hangs(stopped, verb, monkeypatch):
-    """A job joins the broker of its process, within two seconds, however long a broker has for its answer."""
+    """Jobs join the broker of their process, within two seconds, however long a broker has for its answer.
+
+    What the broker of the process needs is loaded meanwhile, and the next job does not wait again.
+    """
     del stopped, verb
     assert remote.GREETING_SECONDS < 2.0
     monkeypatch.setattr(remote, "ANSWER_SECONDS", 1e6)
     monkeypatch.delenv("MALLEABLE_BROKER", raising=False)
+    loaded, asked, open_socket = [], [], remote.open_socket
+    monkeypatch.setattr(membership, "_load_embedded", lambda: loaded.append(True))
+    monkeypatch.setattr(remote, "open_socket", lambda path: asked.append(path) or open_socket(path))
     with embedded_broker(2) as embedded:
-        seat = join(JobRequest("x"), lambda _: None)
-        assert [*jobs_of(embedded)] == [seat.job]
+        seats = [join(JobRequest("x"), lambda _: None) for _ in range(2)]
+        assert [*jobs_of(embedded)] == [seat.job for seat in seats]
+    assert loaded == [True]
+    assert len(asked) == 1
 
 
 def test_a_broker_that_starts_is_waited_for(monkeypatch):

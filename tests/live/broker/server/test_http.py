@@ -158,6 +158,7 @@ def test_logs_are_read_from_anywhere_and_followed(broker, client):
     [
         ("GET", "/v1/jobs/none", None, 404),
         ("GET", "/v1/jobs/none/log", None, 404),
+        ("GET", "/v1/jobs/none/explain", None, 404),
         ("GET", "/v1/jobs/1/log?stream=both", None, 422),
         ("GET", "/v1/jobs/1/log?offset=-1", None, 422),
         ("GET", "/v1/jobs?ended=-1", None, 422),
@@ -229,6 +230,7 @@ def test_the_description_is_complete(broker):
         ("/v1/status", "get"), ("/v1/history", "get"), ("/v1/events", "get"), ("/v1/jobs", "post"),
         ("/v1/jobs", "get"), ("/v1/jobs/{job}", "get"), ("/v1/jobs/{job}", "patch"),
         ("/v1/jobs/{job}", "delete"), ("/v1/jobs/{job}/log", "get"), ("/v1/machine", "patch"),
+        ("/v1/jobs/{job}/explain", "get"),
         ("/v1/drain", "post"), ("/v1/alive", "get"),
     }  # fmt: skip
     assert all(part["description"] for item in paths.values() for part in item.values())

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
-import threading
-from pathlib import Path
 
 import pytest
 
 from malleable.live.broker.http_client import BrokerClient
 from support.broker_server import serve_process
-from support.living import wait_until
+from support.living import running, wait_until
 from support.shell import PATIENCE
 
 CORES = 2
 UNITS = 12
 UNIT = """\
 #!/bin/sh
-: > "run/$$"
+echo start >> log
 sleep 0.1
-rm "run/$$"
+echo end >> log
 : > "$1"
 """
 SEARCH = """\
-import os, time
-from pathlib import Path
+import time
 import malleable.live.joblib
 from joblib import Parallel, delayed, parallel_config
+from pathlib import Path
+
+def note(what):
+    with open("log", "a") as log:
+        log.write(what + "\\n")
 
 def unit(i):
-    mark = Path(f"run/{os.getpid()}")
-    mark.touch()
+    note("start")
+    Path("searching").touch()
     time.sleep(0.1)
-    mark.unlink()
+    note("end")
     return i
 
 with parallel_config(backend="malleable", job_class="search"):
@@ -47,65 +48,44 @@ made-%:
 """
 
 
-def running(folder):
-    """Units that run: those of processes that are not stopped, or about to be."""
-    return sum(_runs(mark.name) for mark in folder.iterdir())
-
-
-def _runs(pid):
-    try:
-        lines = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    except OSError:  # it has just ended
-        return False
-    stopping = (int(lines["ShdPnd"], 16) | int(lines["SigPnd"], 16)) & (1 << 18)  # SIGSTOP is number 19
-    return lines["State"][0] not in "TtZ" and not stopping
+def most_at_once(log):
+    """The most units that ran at a time; each notes its start after it has begun, its end before it ends."""
+    running = most = 0
+    for line in log.read_text().splitlines():
+        running += 1 if line == "start" else -1
+        most = max(most, running)
+    return most
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
 def test_builds_and_a_search_share_the_cores():
-    """make, ninja and joblib at once: all their units are done, and at most two run at any 10 ms sample.
+    """make, ninja and joblib at once: all their units are done, and never do more than two run.
 
     The builds are never paused: commands that a pause caught go on together, on the cores there are then.
     """
-    numbers = [str(n) for n in range(UNITS)]
-    with serve_process("--no-bind", "--cores", str(CORES)) as broker:
+    numbers, more = ([str(n) for n in range(times * UNITS)] for times in (1, 3))
+    with serve_process("--no-bind", "--cores", str(CORES)) as broker, BrokerClient(broker.path) as client:
         folder = broker.state.parent / "work"
-        (folder / "run").mkdir(parents=True)
+        folder.mkdir()
         (folder / "unit.sh").write_text(UNIT)
-        (folder / "Makefile").write_text(MAKEFILE.replace("NUMBERS", " ".join(numbers)))
+        (folder / "Makefile").write_text(MAKEFILE.replace("NUMBERS", " ".join(more)))
         builds = "".join(f"build built-{n}: work\n" for n in numbers)
         (folder / "build.ninja").write_text(f"rule work\n  command = sh unit.sh $out\n{builds}")
         (folder / "search.py").write_text(SEARCH.replace("UNITS", str(UNITS)))
-        samples, over = [], threading.Event()
 
-        def sample():
-            while not over.wait(0.01):
-                samples.append(running(folder / "run"))
+        def submit(build):
+            known = {"folder": str(folder), "environment": broker.environment, "never_pause": True}
+            return client.submit({"command": [build], **known})
 
-        sampler = threading.Thread(target=sample)
-        sampler.start()
-        try:
-            with BrokerClient(broker.path) as client:
-                known = {"folder": str(folder), "environment": broker.environment, "never_pause": True}
-                jobs = [client.submit({"command": [build], **known}) for build in ("make", "ninja")]
-            search = subprocess.run(
-                [sys.executable, "search.py"],
-                cwd=folder,
-                env=broker.environment,
-                capture_output=True,
-                encoding="utf-8",
-                timeout=PATIENCE,
-                check=False,
-            )
-            assert search.stdout.strip() == str([*range(UNITS)]), search.stderr
-            with BrokerClient(broker.path) as client:
-                for job in jobs:
-                    wait_until(
-                        lambda job=job: client.job(job)["state"] == "finished", f"the end of job {job}"
-                    )
-        finally:
-            over.set()
-            sampler.join()
-        for name in ("made", "built"):
-            assert {path.name for path in folder.glob(f"{name}-*")} == {f"{name}-{n}" for n in numbers}
-        assert max(samples) == CORES, max(samples)
+        jobs = [submit("make")]
+        with running(sys.executable, "search.py", cwd=folder, env=broker.environment) as search:
+            wait_until((folder / "searching").exists, "the search")
+            jobs.append(submit("ninja"))
+            out, err = search.communicate(timeout=PATIENCE)
+        assert out.strip() == str([*range(UNITS)]), err
+        for job in jobs:
+            wait_until(lambda job=job: client.job(job)["state"] == "finished", f"the end of job {job}")
+        for name, made in (("made", more), ("built", numbers)):
+            assert {path.name for path in folder.glob(f"{name}-*")} == {f"{name}-{n}" for n in made}
+        assert (folder / "log").read_text().split().count("end") == 5 * UNITS
+        assert most_at_once(folder / "log") == CORES

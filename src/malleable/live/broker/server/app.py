@@ -160,6 +160,15 @@ def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
         found = service.job(job)
         return Answer(found if trusted else for_strangers(found))
 
+    @app.get(
+        "/v1/jobs/{job}/explain",
+        responses={200: {"model": D.Explained}, **_problems(404, 409, 422)},
+        tags=["jobs"],
+    )
+    def explain(job: str) -> Answer:
+        """Why a job that is there has its cores, and who is next: as decisions were made now."""
+        return Answer(service.explain(job))
+
     @app.patch(
         "/v1/jobs/{job}",
         responses={200: {"model": D.JobDocument}, **_problems(400, 401, 403, 404, 409, 413, 422, 507)},

@@ -113,6 +113,23 @@ class JobDocument(BaseModel):
     removed: bool = Field(default=False, description="Whether what it has printed is kept no longer.")
 
 
+class Explained(BaseModel):
+    """Why a job has its cores, or waits; what would be with a core, or this job, more or less."""
+
+    model_config = ConfigDict(extra="allow")
+
+    policy: str
+    cores: float
+    price: float | None = Field(description="The policy's price of a core, where it has one.")
+    words: list[str] = Field(description="The answer in sentences.")
+    job: dict[str, Any] = Field(
+        description="The job: cores, what the last saves (value), what one more would save (next), and why."
+    )
+    next_core: dict[str, Any] = Field(description="Who would gain on one core more.")
+    lost_core: dict[str, Any] | None = Field(description="Who would give up a core that is lost.")
+    departure: dict[str, Any] = Field(description="Who would change if the job left.")
+
+
 class StatusDocument(BaseModel):
     """What the broker does right now."""
 

@@ -30,6 +30,11 @@ MOST_MESSAGE = 1 << 20
 """Bytes of a message in a session; one that names a million CPUs is longer than any."""
 BACKLOG = 4096
 """Connections that may wait: after a restart all clients come at once."""
+AT_ONCE = 4
+"""Connections that are accepted before those that are too many are closed.
+
+asyncio accepts as many as may wait, and where it runs out of files it logs that each time.
+"""
 PING_SECONDS, SILENT_SECONDS = 20.0, 40.0
 """Seconds between two pings of a job's client, and those that it has to answer.
 
@@ -127,7 +132,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 date_header=False,
-                backlog=BACKLOG,
+                backlog=AT_ONCE,
                 timeout_graceful_shutdown=GOODBYE_SECONDS,
             )
         )
@@ -138,13 +143,22 @@ class Server(uvicorn.Server):
         """Answer no request from now on."""
         self._stopping.set()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        asyncio.get_running_loop().set_exception_handler(_log)
+        await super().startup(sockets)
+        for made in sockets or ():
+            made.listen(BACKLOG)  # asyncio has said how many it accepts at once
+
     async def listen(self, made: socket.socket) -> None:
         """Answer at one more socket."""
 
         def connection() -> _Connection:
             return _Connection(self.config, self.server_state, self.lifespan.state)
 
-        self.servers.append(await asyncio.get_running_loop().create_server(connection, sock=made))
+        loop = asyncio.get_running_loop()
+        self.servers.append(await loop.create_server(connection, sock=made, backlog=AT_ONCE))
+        made.listen(BACKLOG)
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         """Leave signals to whoever runs this server."""
@@ -155,3 +169,10 @@ class Server(uvicorn.Server):
         if self._on_ready is not None:
             self._on_ready()
         await self._stopping.wait()
+
+
+def _log(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what went wrong where no caller hears of it: in a line if the machine refused it."""
+    error = context.get("exception")
+    trace = None if error is None or isinstance(error, OSError) else error
+    LOGGER.error(entry("trouble", what=context["message"], error=error), exc_info=trace)

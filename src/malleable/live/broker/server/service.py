@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from malleable.errors import MalleableError
+from malleable.live.broker.explaining import explained
 from malleable.live.broker.history import History
 from malleable.live.broker.operator_log import LOGGER, entry
 from malleable.live.broker.state import ProgramRequest
 from malleable.live.broker.state.store import PRESENT
 from malleable.live.broker.status import job_status, status
 from malleable.live.core.events import ClassChanged, CoresChanged, PolicyChanged, WeightChanged
+from malleable.live.core.orders import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,6 +100,13 @@ class Service:
         if live is None:
             raise UnknownJobError(f"there is no job {name!r:.60}", "`malleable status` names those there are")
         return {**live, **self._kind_of(name)}
+
+    def explain(self, name: str) -> dict[str, Any]:
+        """Why a job that is there has its cores, or waits."""
+        if job_status(self.broker, name) is None:
+            state = str(self.job(name)["state"])
+            raise RefusedError(f"job {name} is {state}: there are no cores to explain")
+        return explained(self.broker, name)
 
     def change_job(self, name: str, weight: float | None, job_class: str | None) -> dict[str, Any]:
         """Let a job matter more or less, or be of another class; what is kept of it says so, too."""
