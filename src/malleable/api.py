@@ -7,6 +7,7 @@ it is asked: `allocate` takes neither numba nor SciPy along.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -287,6 +288,11 @@ def allocate(
         return legal_allocation(chosen, present, cores, integer=integer)
 
 
+def policy_notes(workload: Workload | str | Path, cores: float, policy: Policy | str) -> tuple[str, ...]:
+    """What to know of a policy on a workload: that it steps back, say, or which one `auto` has chosen."""
+    return Policy.of(policy).notes(read_workload(workload), checked_cores(cores))
+
+
 def explain(
     workload: Workload | str | Path,
     jobs: Jobs | Iterable[Mapping[str, Any]],
@@ -310,10 +316,12 @@ def explain(
     row = planning.read_arrival(arriving) if isinstance(arriving, str) else arriving
     late = None if row is None else Jobs.from_rows(described, [{"id": "the new job", **row}])
     whole = integer or chosen.whole_cores
-    return planning.explain(
+    found = planning.explain(
         lambda some, n: allocate(described, some, n, chosen, integer=integer),
         present, cores, policy=label(policy, chosen), job=job, arriving=late, whole=whole,
     )  # fmt: skip
+    notes = chosen.notes(described, cores) if len(present) else ()
+    return replace(found, words=(*found.words, *(f"{note}." for note in notes)))
 
 
 def plan(

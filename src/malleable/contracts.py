@@ -372,6 +372,14 @@ class Policy(Spec, ABC):
         """The policy that this one amounts to on the workload: itself, or another that it stands back for."""
         return self
 
+    def knowing(self, *, sizes: bool) -> Policy:
+        """The policy for a scheduler that knows the sizes of jobs, or only their laws and the work done."""
+        return self
+
+    def without_rates(self) -> Policy:
+        """The policy where nothing is said of how often jobs arrive, as on a live machine."""
+        return self
+
     def notes(self, workload: Workload, cores: float) -> tuple[str, ...]:
         """What to know of the policy on this workload, one sentence each: that it steps back, say."""
         return ()

@@ -23,7 +23,8 @@ from support import random_jobs as gen
 from support import reference_simulator as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore:wham-fitted stepped back")
-NAMES = tuple(catalog.display("policies", kind) for kind in sorted(catalog.kinds("policies")))
+NAMES = tuple(catalog.display("policies", kind) for kind in sorted(set(catalog.kinds("policies")) - {"auto"}))
+"""All but `auto`, which runs the program of another one, and takes a second to find it for a workload."""
 OPTIONS = {
     # Rounds of about a third of a mean size, so that a few dozen jobs see many of them.
     "pollux": "pollux:period=0.31",

@@ -44,7 +44,7 @@ def plannable(draw, policy, max_jobs):
     if policy.startswith("fw_cam") or policy == "wham_fitted":
         cores = draw(st.sampled_from([64, 128] if policy.startswith("fw_cam") else [8, 16]))
         return draw(gen.jobs_of(paper_workload(cores), max_jobs=max_jobs, weights=True)), float(cores)
-    if policy == "wham_improved":  # a plan for every random workload would take half a second each
+    if policy in {"auto", "wham_improved"}:  # a plan for every random workload would take a second each
         made = SHORT_AND_LONG.at(8, 0.5)
         return draw(gen.jobs_of(made, max_jobs=max_jobs, weights=True)), 8.0
     jobs, cores = draw(situations("power", "amdahl", max_jobs=max_jobs))

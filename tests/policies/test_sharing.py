@@ -95,7 +95,7 @@ def test_accepted_from_those_who_say_so(policy, workload):
 
 
 @pytest.mark.filterwarnings("ignore:wham-fitted stepped back")
-@pytest.mark.parametrize("policy", sorted(set(catalog.kinds("policies")) - {"equi", "wham_improved"}))
+@pytest.mark.parametrize("policy", sorted(set(catalog.kinds("policies")) - {"auto", "equi", "wham_improved"}))
 def test_most_policies_do_not_share(policy):
     """No other built-in policy gives a part of a core on one core or more, or says that it does."""
     assert not Policy.of(policy).sharing

@@ -59,15 +59,19 @@ def command(
     described = api.read_workload(workload, n, rho)
     present = api.read_jobs(described, jobs)
     result = api.allocate(described, present, n, policy, integer=integer)
+    notes = api.policy_notes(described, n, policy) if len(present) else ()
     if as_json:
-        _print_json(policy, n, present, result)
+        _print_json(policy, n, present, result, notes)
     else:
         _print(policy, n, present, result)
+        for note in notes:
+            console().print(f"note: {note}", markup=False)
 
 
-def _print_json(policy: str, cores: float, jobs: Jobs, result: Allocation) -> None:
+def _print_json(policy: str, cores: float, jobs: Jobs, result: Allocation, notes: tuple[str, ...]) -> None:
     """The document as `print_json` would write it, a stretch of rows at a time: it may be long."""
-    head = {"policy": policy, "cores": cores, "price": result.price, "allocation": []}
+    noted = {"notes": list(notes)} if notes else {}
+    head = {"policy": policy, "cores": cores, "price": result.price, **noted, "allocation": []}
     opening, closing = json.dumps(finite(head), indent=2).rsplit("]", 1)
     typer.echo(opening, nl=False)
     for start in range(0, len(jobs), STRETCH):

@@ -15,7 +15,7 @@ import numpy as np
 
 from malleable.policies.base import ANY, JobRule, Need, Program
 from malleable.policies.rules.market import market_jobs_table
-from malleable.policies.rules.smartfill_rule import KEPT, ROOM, smartfill_integer_rule, smartfill_rule
+from malleable.policies.rules.smartfill_rule import room, smartfill_integer_rule, smartfill_rule
 from malleable.theory.market import GreedyBuyers
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class Smartfill(JobRule):
     blocking: ClassVar[bool] = False
 
     def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
-        room = np.zeros(len(KEPT) + 2 * ROOM)
+        kept = room()
         if not need.whole:
-            return Program(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), room]))
+            return Program(smartfill_rule, np.concatenate([market_jobs_table(workload, cores), kept]))
         buyers = GreedyBuyers(workload.speedups, np.ones(len(workload.classes)), integer=True)
         table = market_jobs_table(workload, cores, buyers=buyers)
-        return Program(smartfill_integer_rule, np.concatenate([table, room]))
+        return Program(smartfill_integer_rule, np.concatenate([table, kept]))

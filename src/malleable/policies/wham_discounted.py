@@ -18,7 +18,7 @@ core less were there; it drains at the rate at which cores are left over. With a
 the policy to WHAM, which serves c/x first, on one core each: it keeps up with any load below 1. With many
 cores l stays near l*, and again the policy goes to WHAM.
 
-At load 1 or more there is no l*, and on fewer than three cores there is no market: then it is WHAM.
+At load 1 or more there is no l*, and on fewer than two cores there is no market: then it is WHAM.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ from malleable.theory.fluid import Fluid
 if TYPE_CHECKING:
     from malleable.model import Workload
 
-LEAST_CORES = 3.0
-"""On two cores, to widen one job is to stop the other: no market, and at times a loss."""
+LEAST_CORES = 2.0
+"""Below, one job at a time has all there is, and WHAM's order is the best. On two cores, where to widen one
+job is to stop the other, it cost from 7.0 % less than WHAM to .4 % more on 30 random workloads, 1.5 % less on
+average."""
 
 
 class Outlook(NamedTuple):

@@ -14,7 +14,8 @@ more than the fit gains. So the policy is `wham-discounted` with more jobs than 
 back if it loses at a load higher or lower by the factor `headroom`; 1 trusts the load, does neither, and
 gains more where it is high. `load` is that of the fit, if it is not that of the workload.
 
-`moments` is how many moments of the path the fit looks at; fewer are quicker and gain less.
+`moments` is how many moments of the path the fit looks at; fewer are quicker and gain less. Without `trial`
+the fit is used as it is: for those who try it themselves (`auto`).
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class WhamFitted(JobRule):
     load: OpenFraction | None = None
     moments: Count | None = None
     headroom: Annotated[float, Ge(1)] = HEADROOM
+    trial: bool = True
 
     def improvement(self, workload: Workload, cores: float) -> Improvement:
         """What was fitted, or why it steps back to `wham-discounted`."""
         cores = checked_cores(cores)
         fitted_to = workload if self.load is None else workload.at(cores, self.load)
-        return _improved(
-            fitted_to, cores, WhamDiscounted().outlook(fitted_to, cores), self.moments, self.headroom
-        )
+        expected = WhamDiscounted().outlook(fitted_to, cores)
+        return _improved(fitted_to, cores, expected, self.moments, self.headroom, self.trial)
 
     def program(self, workload: Workload, cores: float, need: Need = ANY) -> Program:
         """Jobs that bring speedups of their own are none of those that were fitted: `wham-discounted`."""
@@ -98,8 +99,8 @@ def _whole_table(workload: Workload, cores: float, base: FloatArray, numbers: Fl
 
 @memoized
 def _improved(
-    workload: Workload, cores: float, expected: Outlook, moments: int | None, headroom: float
+    workload: Workload, cores: float, expected: Outlook, moments: int | None, headroom: float, trial: bool
 ) -> Improvement:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConditionWarning)
-        return improvement(workload, cores, expected, moments, headroom)
+        return improvement(workload, cores, expected, moments, headroom, trial=trial)

@@ -59,6 +59,7 @@ def checked_task(
     check_numbers(described, n, settings.most_jobs)
     chosen = Policy.of(policy)
     name = label(policy, chosen)
+    chosen = chosen.knowing(sizes=settings.sizes == "known")
     with blame_policy(chosen, name):
         busy = pool_loads(simulated(chosen, described, n, plain=settings.plain), described, n)
     source, slowness = Drawn(settings.seed), relaxation_jobs(described, n, busy)

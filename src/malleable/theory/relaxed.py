@@ -244,8 +244,12 @@ def _relaxed(workload: Workload, cores: float, mean_cores: float) -> Relaxation:
 
 
 def long_run_price(workload: Workload, cores: float) -> float:
-    """What one more core would save per unit of time, with no job on more cores than there are."""
-    return relax(workload, _buyers(workload, cores), cores).price
+    """What one more core would save per unit of time if jobs could use any number of them.
+
+    With the cap on the cores there are the price falls to 0 on few cores at a low load, where all jobs are as
+    wide as the machine. The core that a job does without is worth something to others all the same.
+    """
+    return _relaxed(workload, cores, cores).price
 
 
 @memoized

@@ -121,9 +121,8 @@ class Scheduler:
         self._described = len(self._classes)
         chosen = Policy.of(policy)
         self._label = label(policy, chosen)
-        self.machine = Machine(self.beliefs.workload, cores, cores, chosen, self.beliefs.sizes).checked(
-            self._label
-        )
+        machine = Machine(self.beliefs.workload, cores, cores, chosen.without_rates(), self.beliefs.sizes)
+        self.machine = machine.checked(self._label)
 
     @property
     def policy_name(self) -> str:
@@ -298,7 +297,7 @@ class Scheduler:
         try:
             chosen = Policy.of(event.policy)
             name = label(event.policy, chosen)
-            self.machine = replace(self.machine, policy=chosen).checked(name)
+            self.machine = replace(self.machine, policy=chosen.without_rates()).checked(name)
         except MalleableError as error:
             raise _RefusedError(str(error)) from None
         self._label, self._round = name, self._next_round()

@@ -11,8 +11,9 @@ from malleable.engine.machines import machine
 from malleable.sources import stream
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from malleable.contracts import FloatArray
-    from malleable.engine.machines import Machine
     from malleable.engine.rule_interface import Program
     from malleable.model import Workload
     from malleable.sources import Stream
@@ -78,7 +79,7 @@ def trial_in_stages(
     With an effort below 1 there are so many fewer batches. Neighbours are joined in pairs, which leaves less
     of what batches of one run share.
     """
-    run = _Run(workload, cores, (rule, base), stream(workload, seed, BATCH), sizes_known=True)
+    run = PairedRun(workload, cores, (rule, base), stream(workload, seed, BATCH), sizes_known=True)
     found = Trial(0.0, np.inf)
     for batches in STAGES:
         run.extend(BATCH, max(FEWEST, 2 * int(0.5 * batches * effort)))
@@ -97,51 +98,67 @@ def blind_trial(
     batch: int = BLIND_BATCH,
 ) -> Trial:
     """The same on jobs whose sizes neither rule is told, with so many of them in a batch."""
-    run = _Run(workload, cores, (rule, base), stream(workload, seed), sizes_known=False)
+    run = PairedRun(workload, cores, (rule, base), stream(workload, seed), sizes_known=False)
     run.extend(batch, BLIND_BATCHES)
     return relative(*run.costs[:, WARM_UP:])
 
 
-class _Run:
-    """Machines that are fed the same jobs, and what each of them cost in every batch."""
+class PairedRun:
+    """Machines that are fed the same jobs, and what each of them cost in every batch; some may leave."""
 
     def __init__(
         self,
         workload: Workload,
         cores: float,
-        programs: tuple[Program, ...],
+        programs: Sequence[Program],
         jobs: Stream,
         *,
         sizes_known: bool,
     ) -> None:
-        self._machines = [machine(workload, cores, one, sizes_known=sizes_known) for one in programs]
+        self._machines = {
+            number: machine(workload, cores, one, sizes_known=sizes_known)
+            for number, one in enumerate(programs)
+        }
         self._prices, self._jobs = workload.holding_costs, jobs
         self._chunk, self._next = jobs.take(), 0
-        self._costs: list[list[float]] = []
+        self._costs: list[list[float]] = [[] for _ in programs]
+        self._now = 0.0
+        self.batches = 0
+        self.present: dict[int, float] = {}
+        """Jobs that were present on average, during the last batch, under each program that has not left."""
 
     @property
     def costs(self) -> FloatArray:
-        """Costs by program and batch."""
-        return np.array(self._costs).T
+        """Costs by program and batch, of programs none of which has left."""
+        return np.array(self._costs)
+
+    def costs_of(self, number: int) -> FloatArray:
+        """The costs of one program, batch by batch."""
+        return np.array(self._costs[number])
+
+    def leave(self, number: int) -> None:
+        """Feed no more jobs to this program's machine."""
+        del self._machines[number], self.present[number]
 
     def extend(self, size: int, batches: int) -> None:
         """Go on to so many batches of `size` jobs in all."""
-        while len(self._costs) < batches:
-            left = size
+        while self.batches < batches:
+            left, start = size, self._now
             while left > 0:
                 left -= self._fed(left)
-            self._costs.append([self._cost(one) for one in self._machines])
+            for number, one in self._machines.items():
+                areas = one.collect()[0][AREA]
+                self._costs[number].append(float(areas @ self._prices))
+                self.present[number] = float(areas.sum()) / (self._now - start)
+            self.batches += 1
 
     def _fed(self, most: int) -> int:
         """Feed what is left of a chunk, up to `most` jobs, to all machines."""
         if self._next == self._chunk.size:
             self._chunk, self._next = self._jobs.take(), 0
         end = min(self._next + most, self._chunk.size)
-        for one in self._machines:
+        for one in self._machines.values():
             one.feed(self._chunk, self._next, end)
         fed, self._next = end - self._next, end
+        self._now = float(self._chunk.times[end - 1])
         return fed
-
-    def _cost(self, one: Machine) -> float:
-        """The holding cost that a machine has run up since the last batch."""
-        return float(one.collect()[0][AREA] @ self._prices)

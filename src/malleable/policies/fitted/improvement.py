@@ -64,6 +64,8 @@ def improvement(
     expected: Outlook,
     moments: int | None = None,
     headroom: float = HEADROOM,
+    *,
+    trial: bool = True,
 ) -> Improvement:
     """The fitted value function, tried on jobs that it was not fitted to, and at other loads."""
     hopeless = _hopeless(workload, expected)
@@ -87,6 +89,8 @@ def improvement(
         return Improvement(None, "the equations of its value function have no good solution", broken=True)
     most = most_jobs(seen, cores) if headroom > 1.0 else CROWD * cores
     numbers = value_numbers_of(workload, cores, classes, found, most)
+    if not trial:
+        return Improvement(numbers)
     return _tried(workload, cores, base, numbers, for_trials, min(wanted / enough, 1.0), headroom)
 
 
