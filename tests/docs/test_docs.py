@@ -45,6 +45,8 @@ NAMED = re.compile(r"# file: (\S+)\n")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SKIPPED = ("make ", "git ", "cd ", "python3 -m venv ", ".venv/bin/python -m pip ", ". .venv/bin/activate")
 """Lines of a console block that set up a machine; the tests run on one that is set up."""
+SHOWN = {"python", "text", "csv", "svg", "make", "diff", "bibtex"}
+"""Languages of blocks that are not run, or run elsewhere."""
 SHELL_SYNTAX = set("|<>;&$`*")
 
 
@@ -120,7 +122,7 @@ def test_page_runs(page, tmp_path, monkeypatch):
         elif block.language == "console":
             run_console(block, place)
         else:
-            assert block.language in {"python", "text", "csv", "svg", "make", "diff", "bibtex"}, f"{place}: name the language"
+            assert block.language in SHOWN, f"{place}: name the language"
 
 
 def run_python(block: Block, page: Path, module: types.ModuleType) -> str:

@@ -16,9 +16,9 @@ from malleable.policies.clearing import Clearing
 if TYPE_CHECKING:
     from malleable.contracts import Policy
 
-FACTOR, CAUTION = 1.25, 4.0
-"""The price is taken FACTOR·(1 + CAUTION/(1 + j)) times as high, j being the jobs that have ended. Both were
-chosen by `benchmarks/bench_learned_sizes.py`."""
+CAUTION = 4.0
+"""The price is taken 1 + CAUTION/(1 + j) times as high, j being the jobs that have ended: chosen by
+`benchmarks/bench_learned_sizes.py`."""
 KEPT = 0.999
 """What every job that ends leaves of the average. A shorter memory follows the queue, and lets cores at the
 highest price when most jobs wait for one: with .99 it costs a tenth more on 16 cores at load .9."""
@@ -75,7 +75,7 @@ class CorePrice:
         """What a core is worth, per unit of time."""
         if self._time <= 0.0 or self._area <= 0.0:
             return 0.0
-        price = FACTOR * (1.0 + CAUTION / (1.0 + self._jobs)) * self._area / self._time
+        price = (1.0 + CAUTION / (1.0 + self._jobs)) * self._area / self._time
         return float(2.0 ** (round(STEPS * log2(price)) / STEPS))
 
     def for_policy(self, policy: Policy) -> Policy:
