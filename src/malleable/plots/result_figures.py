@@ -116,13 +116,15 @@ def _curve(
 
 def _bound(results: Sequence[Result], place: Callable[[Result], float]) -> tuple[Series, ...]:
     """The lower bounds: the tightest for any jobs, and where it was asked for, the one for these jobs."""
-    for_any = ("lower bound", "dashed", 6, lambda r: r.bound_tight)
-    for_these = ("knowing the future", "dotted", 4, lambda r: r.bound_jobs and r.bound_jobs.mean)
+    for_any = [(r, r.bound_tight) for r in results]
+    for_these = [(r, r.bound_jobs.mean if r.bound_jobs else None) for r in results]
     made = []
-    for name, style, colour, read in (for_these, for_any):
+    for name, style, colour, values in (
+        ("knowing the future", "dotted", 4, for_these),
+        ("lower bound", "dashed", 6, for_any),
+    ):
         lowest: dict[float, float] = {}
-        for result in results:
-            value = read(result)
+        for result, value in values:
             if value is not None:
                 lowest[place(result)] = min(value, lowest.get(place(result), inf))
         points = sorted(lowest.items())
