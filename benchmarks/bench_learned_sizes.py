@@ -188,8 +188,7 @@ def learn(ended, lived, classes, job, done, present, gittins, expected, hazards)
     boolean(
         AS_ARGUMENT[JOB_RULE], float64[::1], int64, float64[:, ::1], float64, float64[::1], int64[::1],
         float64[::1], float64[::1], boolean, int64, float64, float64[::1],
-    ),
-
+    )
 )  # fmt: skip
 def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one function
     rule, table, at_price, speedups, n, times, classes, sizes, weights, equal, belief, soon, out
