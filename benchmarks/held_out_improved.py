@@ -22,8 +22,8 @@ from scipy import stats
 from malleable import compare
 from malleable.paper.experiments.e15_few_cores.held_out import LAWS, setting
 from malleable.paper.simulation_cells import described
+from malleable.policies.base.paired_trial import BLIND_BATCHES, WARM_UP, blind_trial
 from malleable.policies.improved.job_rules import program
-from malleable.policies.improved.paired_trial import BLIND_BATCHES, WARM_UP, blind_trial
 from malleable.policies.improved.plan import BY_JOB, plan
 from malleable.policies.wham import Wham
 

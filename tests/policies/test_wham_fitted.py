@@ -17,8 +17,8 @@ from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.paper.experiments.e15_few_cores.systems import WORKLOADS as SYSTEMS
 from malleable.paper.experiments.shared.workloads import short_and_long
 from malleable.policies.base import job_rows
+from malleable.policies.base.paired_trial import Trial
 from malleable.policies.improved import size_value_fit as improving
-from malleable.policies.improved.paired_trial import Trial
 from malleable.policies.improved.size_value import fitted_rule, value_numbers
 from malleable.policies.improved.size_value_fit import features, size_moments, slopes
 from malleable.policies.wham_discounted import WhamDiscounted

@@ -13,6 +13,7 @@ from malleable.model import Workload, paper_workload
 from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base import job_rows
+from malleable.policies.base.paired_trial import Trial, relative
 from malleable.policies.improved import count_value_fit as paths
 from malleable.policies.improved import plan as planning
 from malleable.policies.improved.count_value import (
@@ -24,7 +25,6 @@ from malleable.policies.improved.count_value import (
     write_weights,
 )
 from malleable.policies.improved.job_rules import improved_jobs_rule, improved_jobs_table
-from malleable.policies.improved.paired_trial import Trial, relative
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.core_division import RealCores
 from malleable.theory.decision_process import evaluate

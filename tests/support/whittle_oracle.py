@@ -14,7 +14,7 @@ import numpy as np
 from scipy import optimize
 
 from malleable.contracts import Allocation
-from malleable.policies.rules.ordering import DUST
+from malleable.policies.rules.tolerances import DUST
 from malleable.policies.whittle import Bandits, whole_widths
 from malleable.theory.market import PROHIBITIVE
 from malleable.theory.whittle import whittle_index

@@ -28,7 +28,7 @@ from annotated_types import Ge
 
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base import ANY, Count, JobRule, Need, OpenFraction, Program, memoized
-from malleable.policies.improved.paired_trial import HEADROOM
+from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.improved.size_value import fitted_integer_rule, fitted_rule
 from malleable.policies.improved.size_value_fit import Improvement, improvement
 from malleable.policies.rules.discounted_market import DISCOUNTED, discounted_table

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from annotated_types import Ge
 
 from malleable.policies.base import ANY, Need, Policy, Program
+from malleable.policies.base.paired_trial import HEADROOM
 from malleable.policies.improved.job_rules import program as improved_program
-from malleable.policies.improved.paired_trial import HEADROOM
 from malleable.policies.improved.plan import Plan, plan
 from malleable.policies.wham import Wham
 

@@ -50,10 +50,10 @@ from malleable.policies.base.asking import job_rows as job_rows
 from malleable.policies.base.asking import usable as usable
 from malleable.policies.base.job_rule import JobRule as JobRule
 from malleable.policies.base.job_rule import table_of as table_of
-from malleable.policies.rules.ordering import DUST as DUST
-from malleable.policies.rules.ordering import TIGHT as TIGHT
-from malleable.policies.rules.ordering import TINY as TINY
 from malleable.policies.rules.ordering import ascending as ascending
 from malleable.policies.rules.ordering import by_remaining as by_remaining
 from malleable.policies.rules.ordering import one_core_each as one_core_each
 from malleable.policies.rules.price_search import clearing as clearing
+from malleable.policies.rules.tolerances import DUST as DUST
+from malleable.policies.rules.tolerances import TIGHT as TIGHT
+from malleable.policies.rules.tolerances import TINY as TINY

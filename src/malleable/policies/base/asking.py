@@ -50,7 +50,7 @@ from malleable.policies.base.run_rule import is_ours, load_rule, run_rule
 from malleable.policies.rules.class_rules import job_by_job
 from malleable.policies.rules.fixed_widths import fixed_width, pools_table
 from malleable.policies.rules.market import class_rates, weight_unit
-from malleable.policies.rules.ordering import DUST, TIGHT
+from malleable.policies.rules.tolerances import DUST, TIGHT
 from malleable.theory.market import cost_unit
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import numpy as np
 from malleable.catalog.spec import OpenFraction
 from malleable.engine.rule_interface import CLASS
 from malleable.policies.base.job_rule import JobRule
-from malleable.policies.rules.ordering import DUST
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray, Speedup

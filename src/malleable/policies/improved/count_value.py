@@ -25,8 +25,8 @@ import numpy as np
 
 from malleable.engine.speedup_table import encode, most_efficient, peak, speed, work_demand
 from malleable.numerics.places import places
-from malleable.policies.rules.ordering import TIGHT
 from malleable.policies.rules.price_search import HIGHEST, LOWEST, clearing
+from malleable.policies.rules.tolerances import TIGHT
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

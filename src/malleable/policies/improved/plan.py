@@ -27,15 +27,7 @@ from malleable.distributions.exponential import Exponential
 from malleable.errors import MalleableError
 from malleable.model import checked_cores
 from malleable.model.memoization import memoized
-from malleable.policies.improved.count_value_fit import (
-    EVENTS,
-    Measured,
-    improved_path,
-    jobs_at_start,
-    wham_path,
-)
-from malleable.policies.improved.job_rules import program, shares_in_time
-from malleable.policies.improved.paired_trial import (
+from malleable.policies.base.paired_trial import (
     BLIND_BATCH,
     HEADROOM,
     Trial,
@@ -44,6 +36,14 @@ from malleable.policies.improved.paired_trial import (
     blind_trial,
     relative,
 )
+from malleable.policies.improved.count_value_fit import (
+    EVENTS,
+    Measured,
+    improved_path,
+    jobs_at_start,
+    wham_path,
+)
+from malleable.policies.improved.job_rules import program, shares_in_time
 from malleable.policies.wham import Wham
 from malleable.theory.relaxed import bound
 

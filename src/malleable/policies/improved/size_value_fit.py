@@ -21,7 +21,7 @@ from malleable.engine.kernels.path_kernel import path
 from malleable.engine.rule_interface import Program
 from malleable.engine.speedup_table import encode
 from malleable.errors import UnsupportedError
-from malleable.policies.improved.paired_trial import HEADROOM, at_higher_load, at_lower_load, trial_in_stages
+from malleable.policies.base.paired_trial import HEADROOM, at_higher_load, at_lower_load, trial_in_stages
 from malleable.policies.improved.size_value import CURVED, FEATURE, FEATURES, fitted_rule
 from malleable.policies.rules.discounted_market import discounted_table
 from malleable.policies.rules.discounted_rule import discounted_rule

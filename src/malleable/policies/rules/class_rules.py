@@ -18,8 +18,9 @@ import numpy as np
 from malleable.engine.rule_interface import CLASS, INDEX, SHARE, inlined
 from malleable.engine.speedup_table import demand, encode, formulas_of, peak, work_demand
 from malleable.numerics.places import places
-from malleable.policies.rules.ordering import DUST, TIGHT, one_core_each
+from malleable.policies.rules.ordering import one_core_each
 from malleable.policies.rules.price_search import clearing
+from malleable.policies.rules.tolerances import DUST, TIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

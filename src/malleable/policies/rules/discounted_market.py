@@ -23,8 +23,9 @@ import numpy as np
 from malleable.engine.speedup_table import demand, speed, work_demand
 from malleable.numerics.places import places
 from malleable.policies.rules.market import WIDTHS, class_row, end_of_market, market_jobs_table
-from malleable.policies.rules.ordering import TIGHT, ascending
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.price_search import HIGHEST, LOWEST, clearing
+from malleable.policies.rules.tolerances import TIGHT
 from malleable.theory.market import FREE, PROHIBITIVE
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from malleable.policies.rules.market import (
     group_jobs,
 )
 from malleable.policies.rules.market_rules import wham_jobs_rule
-from malleable.policies.rules.ordering import DUST, TIGHT, TINY, ascending
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST, TIGHT, TINY
 from malleable.theory.market import PROHIBITIVE
 
 if TYPE_CHECKING:

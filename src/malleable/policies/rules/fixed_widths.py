@@ -8,7 +8,7 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS
 from malleable.engine.speedup_table import encode
-from malleable.policies.rules.ordering import DUST
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

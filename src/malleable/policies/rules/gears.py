@@ -29,8 +29,9 @@ from malleable.numerics.hull import pricing_hull
 from malleable.numerics.places import places
 from malleable.policies.rules.class_rules import WHAM
 from malleable.policies.rules.market import class_rates, weight_unit
-from malleable.policies.rules.ordering import DUST, TINY, ascending
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.price_search import lowest_price
+from malleable.policies.rules.tolerances import DUST, TINY
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray

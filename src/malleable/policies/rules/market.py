@@ -19,8 +19,8 @@ from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import demand, encode, most_efficient, peak, speed, work_demand
 from malleable.numerics.places import places
 from malleable.policies.rules.class_rules import WHAM
-from malleable.policies.rules.ordering import DUST, TINY
 from malleable.policies.rules.price_search import HIGHEST, LOWEST, clearing
+from malleable.policies.rules.tolerances import DUST, TINY
 from malleable.theory.market import FREE, PROHIBITIVE, cost_unit
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from malleable.policies.rules.market import (
     value_of,
     weight_of,
 )
-from malleable.policies.rules.ordering import DUST, TIGHT, ascending
+from malleable.policies.rules.ordering import ascending
+from malleable.policies.rules.tolerances import DUST, TIGHT
 from malleable.policies.rules.width_steps import is_straight, spend
 from malleable.theory.market import FREE, PROHIBITIVE
 

@@ -1,4 +1,4 @@
-"""Orders of the jobs, sorted or in a heap, and where rounding ends: plain functions for the compiler."""
+"""Orders of the jobs, sorted or in a heap, as plain functions that rules call and the engine compiles."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.engine.rule_interface import REMAINING, WEIGHT
+from malleable.policies.rules.tolerances import DUST, TINY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from malleable.contracts import FloatArray
     from malleable.model.jobs import IntArray
-
-
-DUST = 1e-9
-"""Cores below this are rounding, not capacity."""
-SAME = 1e-9
-"""Relative difference of two values that is rounding."""
-TIGHT = 1e-12
-"""Share of the cores that may be left over or lacking when a market counts as cleared."""
-TINY = 1e-200
-"""Stands for a remaining size of 0 where it would divide."""
-
 
 FEW = 32
 """Up to so many jobs, insertion sort is faster than any other."""

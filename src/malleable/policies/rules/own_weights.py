@@ -21,8 +21,9 @@ from malleable.engine.rule_interface import CLASS, WEIGHT, inlined
 from malleable.engine.speedup_table import COLUMNS, PREAMBLE, peak, work_demand
 from malleable.numerics.places import places
 from malleable.policies.rules.market_rules import greedy_integer_rule, greedy_jobs_rule
-from malleable.policies.rules.ordering import DUST, ascending
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.price_search import clearing
+from malleable.policies.rules.tolerances import DUST
 from malleable.speedups.base import ROW
 
 if TYPE_CHECKING:

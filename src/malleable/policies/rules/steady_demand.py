@@ -20,8 +20,8 @@ from malleable.policies.rules.gears import (
     gear_width,
     job_weight,
 )
-from malleable.policies.rules.ordering import DUST
 from malleable.policies.rules.price_search import lowest_price
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray

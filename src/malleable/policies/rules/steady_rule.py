@@ -31,7 +31,7 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, HELD, REMAINING
 from malleable.policies.rules.gears import GEAR, GEAR_TABLE, class_number, job_weight, narrow_width
-from malleable.policies.rules.ordering import DUST, ascending
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.steady_demand import (
     ANY,
     CHEAPEST,
@@ -49,6 +49,7 @@ from malleable.policies.rules.steady_demand import (
     usual,
     wish,
 )
+from malleable.policies.rules.tolerances import DUST
 
 if TYPE_CHECKING:
     from malleable.contracts import BoolArray, FloatArray, IntArray

@@ -13,8 +13,9 @@ import numpy as np
 
 from malleable.engine.rule_interface import CLASS, REMAINING, WEIGHT
 from malleable.engine.speedup_table import encode, has_corners, most_efficient, peak, speed, vertices
-from malleable.policies.rules.ordering import DUST, TIGHT, ascending
+from malleable.policies.rules.ordering import ascending
 from malleable.policies.rules.price_search import FASTER, HIGHEST, LOWEST, STEPS, next_log_price
+from malleable.policies.rules.tolerances import DUST, TIGHT
 from malleable.policies.rules.whittle_arms import (
     BANDIT,
     RANGE,

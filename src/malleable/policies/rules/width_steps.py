@@ -18,7 +18,8 @@ from malleable.numerics.hull import DENT
 from malleable.numerics.places import places
 from malleable.policies.rules.class_rules import WHAM
 from malleable.policies.rules.market import GROUP, WIDTHS, class_row
-from malleable.policies.rules.ordering import DUST, SAME, ascending, heap_of
+from malleable.policies.rules.ordering import ascending, heap_of
+from malleable.policies.rules.tolerances import DUST, SAME
 from malleable.speedups.table import corner_below
 
 if TYPE_CHECKING:

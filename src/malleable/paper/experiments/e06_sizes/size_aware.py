@@ -23,7 +23,8 @@ from scipy.optimize import brentq
 
 from malleable.model import Workload, paper_workload
 from malleable.paper.simulation_cells import Inline, plain
-from malleable.policies.rules.ordering import DUST, by_remaining, one_core_each
+from malleable.policies.rules.ordering import by_remaining, one_core_each
+from malleable.policies.rules.tolerances import DUST
 from malleable.simulation import compare
 from malleable.theory.relaxed import bound
 

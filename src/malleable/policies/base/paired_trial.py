@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from malleable.model import Workload
     from malleable.sources import Stream
 
-
 BATCH, STAGES = 1_000, (24, 48, 96)
 """Jobs in a batch of a trial in stages, and batches after which it may end."""
 FEWEST = 4
