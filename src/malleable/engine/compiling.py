@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, types, void
 from numba.core.registry import CPUDispatcher
 
 from malleable.catalog.code_digest import UnknownContentError, code_digest, references
 from malleable.engine.code_cache import CodeCache
 from malleable.engine.helper_code import WholeCompiler, hand_environments, helper_code
+from malleable.engine.legal_widths import legalise, set_aside
 
 config: Any = numba.config
 
@@ -256,3 +257,10 @@ def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tup
     message = f"policy {name} cannot be compiled ({reason:.120}); it runs interpreted, 50 to 500 times slower"
     warnings.warn(message, SlowPolicyWarning, stacklevel=2)
     return function, False
+
+
+def compiled_stage() -> tuple[Any, Any]:
+    """`set_aside` and `legalise` of `legal_widths` as machine code, for who asks often about many jobs."""
+    tuple_type: Any = types.Tuple
+    aside = tuple_type((int64, float64))(F2, F1, float64, float64, F1, int64[::1], F1)
+    return compiled(set_aside, aside), compiled(legalise, void(F2, int64[::1], int64, F1, float64, F1, F1))

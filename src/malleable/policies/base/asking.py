@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.contracts import ANY, Allocation, Need, Own, Policy
-from malleable.engine.enforcement import enforce, one_each, proposal
+from malleable.engine.enforcement import enforce, one_each, pool_widths, proposal
 from malleable.engine.legal_widths import legalise, set_aside
-from malleable.engine.pools import pool_widths
 from malleable.engine.rule_interface import (
     AGE,
     CLASS,
@@ -352,9 +351,7 @@ def load_machine_code(policy: Policy, workload: Workload, cores: float, *, integ
         load_rule(_prepared(policy, workload, cores, _need(policy, integer=integer)).rule)
     if workload.plain:
         return
-    from malleable.engine.compiling import can_compile  # noqa: PLC0415 - loads numba
+    from malleable.engine.compiling import can_compile, compiled_stage  # noqa: PLC0415 - loads numba
 
     if can_compile():
-        from malleable.engine.compiled_stage import compiled_stage  # noqa: PLC0415 - ditto
-
         _stage[:] = compiled_stage()
