@@ -92,7 +92,7 @@ def stationary_bound(
     streams: int = STREAMS,
     seed: int = 0,
     confidence: float = 0.95,
-    precision: float = 1e-3,
+    precision: float = 5e-4,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimate:
