@@ -153,7 +153,7 @@ def bound_for_jobs(
     cores: float | Sequence[tuple[float, float]],
     *,
     cell_jobs: float | None = None,
-    precision: float = 1e-3,
+    precision: float = 5e-4,
     seconds: float = math.inf,
     widest: float | None = None,
     threads: int | None = None,
@@ -207,7 +207,7 @@ def bound_for_jobs(
 
 def default_cell_jobs(cores: float, jobs: int) -> float:
     """Jobs for each price. On more cores the price moves less when one comes or leaves."""
-    return min(max(cores / 64.0, 0.25), 64.0, jobs / MANY_CELLS)
+    return min(max(cores / 128.0, 0.25), 64.0, jobs / MANY_CELLS)
 
 
 class Supply(NamedTuple):

@@ -31,8 +31,8 @@ FINER = 4
 # Entries of `about`: of G's table where it starts and its step (logarithms); G, r, dG/dr and k at its end.
 START, STEP, LAST_GAIN, LAST_RATIO, FASTEST, WIDEST = range(6)
 # Entries of `places`.
-FIRST, BUILT, DONE, STOP = range(4)
-"""The cell of the last arrival, the last row made (−1: none), jobs done, and whether to stop."""
+FIRST, BUILT, DONE = range(3)
+"""The cell of the last arrival, the last row made (−1: none), and jobs done."""
 
 
 def signature() -> Any:
@@ -125,8 +125,6 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
     first = places[FIRST]
     built = places[BUILT]
     for i in range(places[DONE], times.shape[0]):
-        if places[STOP] != 0:
-            break
         a = times[i]
         c = weights[i]
         x = sizes[i]
