@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from malleable.paper.workers import Report
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
+    from malleable.theory.fw_cam import FixedWidthPlan
     from malleable.theory.meanfield import MeanField
     from malleable.theory.relaxed import Bound
     from malleable.traces import Study, Trace
@@ -104,6 +105,19 @@ def bound(
     known.check_on(cores)
     described.check_widths(known.most_cores(cores))
     return relaxed.bound(described, cores, known.mean_cores(cores))
+
+
+def fixed_plan(
+    workload: Workload | str | Path, cores: float, load: float | None = None, policy: Policy | str = "fw-cam"
+) -> FixedWidthPlan:
+    """The slots of every class under `fw-cam` or `fw-cam-repaired`: width, number, load and exact wait."""
+    from malleable.policies.fw_cam import FwCam  # noqa: PLC0415 - keeps `allocate` light
+
+    cores = checked_cores(cores)
+    described, chosen = read_workload(workload, cores, load), Policy.of(policy)
+    if not isinstance(chosen, FwCam):
+        raise ParameterError(f"{label(policy, chosen)} has no fixed slots", "use fw-cam or fw-cam-repaired")
+    return chosen.plan(described, cores)
 
 
 def allocate(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from malleable.cli._shared import (
     CapacityOption,
@@ -26,16 +28,41 @@ def command(
     cores: CoresOption,
     load: LoadOption = None,
     capacity: CapacityOption = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan", metavar="P", help="Show the fixed slots of fw-cam:beta=0.8 or fw-cam-repaired, too."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """The lower bound on the cost of any policy, and the widths behind it."""
     from malleable import api
 
-    result = api.bound(workload, *scale(cores, load), capacity=capacity)
+    described = api.read_workload(workload)
+    result = api.bound(described, *scale(cores, load), capacity=capacity)
+    slots = plan and api.fixed_plan(described, *scale(cores, load), plan).described()
     if as_json:
-        print_json(result.to_dict())
+        print_json({**result.to_dict(), **({"plan": slots} if slots else {})})
+        return
+    _print(result)
+    if slots:
+        _print_plan(plan or "", slots, result.bound)
+
+
+def _print_plan(policy: str, slots: dict[str, Any], lowest: float) -> None:
+    out = console()
+    head = ("class", "slots", "cores per slot", "cores set aside", "slots in use", "expected wait")
+    rows = table(f"{policy} on {slots['cores']:g} cores", *head)
+    for pool in slots["pools"]:
+        wait = "–" if pool["wait"] is None else show(pool["wait"])
+        used = f"{pool['utilisation']:.1%}"
+        rows.add_row(pool["name"], f"{pool['slots']}", show(pool["width"]), show(pool["cores"]), used, wait)
+    out.print(rows)
+    if slots["cost"] is None:
+        out.print(f"waits and cost are not known exactly: {slots['reason']}")
     else:
-        _print(result)
+        out.print(f"exact cost per job {show(slots['cost'], 8)}, {slots['cost'] / lowest - 1.0:.1%} above V*")
 
 
 def _print(result: Bound) -> None:

@@ -45,12 +45,7 @@ def findings(effort: Effort, values: Values) -> Findings:  # noqa: ARG001 - the 
         ),
         tables=(Table("errata", "Errors, corrections and checks", columns),),
         verdicts=tuple(Verdict(f"{one.where}: {one.right}", one.holds, one.check) for one in found),
-        remarks=(
-            (
-                "In the proof that optimal policies need no sizes (case 2) and elsewhere, symbols are reused "
-                "without harm; these are not listed."
-            ),
-        ),
+        remarks=("Misprints of symbols and of integration bounds are not listed.",),
     )
 
 
