@@ -32,8 +32,8 @@ def page(findings: dict[str, dict[str, Any]], manifest: dict[str, Any], pictures
         wrapped(
             f"Made by `docs/make_claims.py` from a run of `{command}` ({where}). In it "
             f"{held[True]} of {counted[True]} claims of the paper hold, and {held[False]} of "
-            f"{counted[False]} of this project's own, beyond the paper. Verdicts are computed from the numbers "
-            "beside them; the page that "
+            f"{counted[False]} of this project's own, beyond the paper. Verdicts are computed from the "
+            "numbers beside them; the page that "
             "`make paper` writes has all figures and tables. Intervals are at 95 % unless stated otherwise."
         ),
     ]

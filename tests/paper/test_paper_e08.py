@@ -57,7 +57,7 @@ def test_the_verdict_says_what_is_proved(values, findings):
 
 
 def test_the_bracket_holds_the_fixed_point(values):
-    """The lower trajectory rises and the upper falls to the jobs at the fixed point, MODEL.md §6 over 64 cores."""
+    """The lower trajectory rises and the upper falls to the jobs at the fixed point (those on 64 cores)."""
     found = values["bracket-0.25"]
     fixed = np.array([1.0332, 1.8960, 1.4887]) / 64.0
     for side in ("lower", "upper"):

@@ -93,7 +93,7 @@ class FixedWidthPlan:
         return float(w.rates @ (w.holding_costs * self.response_times())) / w.total_rate
 
     def described(self) -> dict[str, Any]:
-        """The same with the wait in each pool and the cost; None, and the reason, where they are not known."""
+        """The same with the waits and the cost; None, and the reason, where they are not known."""
         waits: list[float | None] = [None] * len(self.pools)
         cost, reason = None, ""
         try:

@@ -67,9 +67,9 @@ def findings(effort: Effort, values: Values) -> Findings:
             "its fixed point, where the cost is V*. The paper assumes this and conjectures that it is true. "
             "It is: more jobs mean fewer cores for every job, so that trajectories keep their order, and all "
             "are squeezed between one that only rises and one that only falls (the documentation has the "
-            "proof). For each workload the assumptions of the theorem are checked, and solutions are followed "
-            "from many starts all the same. Paths of the system itself are laid over them: they should stay "
-            "within a distance of the order of 1/√n."
+            "proof). For each workload the assumptions of the theorem are checked, and solutions are "
+            "followed from many starts all the same. Paths of the system itself are laid over them: they "
+            "should stay within a distance of the order of 1/√n."
         ),
         figures=(
             distances_figure(fluids),
@@ -92,8 +92,8 @@ def findings(effort: Effort, values: Values) -> Findings:
         ),
         remarks=(
             (
-                "Trajectories prove nothing; they could only have refuted the conjecture. What proves it is that "
-                "the rule is a market at one price, whose demands use all cores at some price."
+                "Trajectories prove nothing; they could only have refuted the conjecture. What proves it is "
+                "that the rule is a market at one price, whose demands use all cores at some price."
             ),
             (
                 "The theorem lets jobs that outnumber cores time-share. WHAM's own order there, largest c/x "
@@ -216,8 +216,9 @@ def bracket_figure(found: dict[float, Any]) -> Figure:
     return Figure(
         "attractor-bracket",
         "Two trajectories hold all others between them",
-        "Jobs of each class over the number of cores, from the empty system (lines, which only rise) and from one "
-        "with twice as many jobs as cores (dashed, which only fall). Every trajectory that starts below the "
+        "Jobs of each class over the number of cores, from the empty system (lines, which only rise) and "
+        "from one with twice as many jobs as cores (dashed, which only fall). Every trajectory that starts "
+        "below the "
         f"second stays between them. They are within 10⁻⁴ of each other from {met} on.",
         tuple(panels),
     )
@@ -306,8 +307,9 @@ def all_arrive(
     worst = max([*ends, *(s["worst_distance"] for s in studies)], default=0.0)
     slowest = max(s["slowest"] for s in studies)
     proved = sum(s["proved"] for s in studies)
+    rest = ", measured in the others" if proved < len(studies) else ""
     text = (
-        f"proved in {proved} of {len(studies)} settings{', measured in the others' * (proved < len(studies))}; "
+        f"proved in {proved} of {len(studies)} settings{rest}; "
         f"{arrived} of {starts} starts arrive, largest final distance "
         f"{worst:.1g}; all eigenvalues of the linearised equation at most {slowest:.3g}"
     )
