@@ -191,7 +191,7 @@ RETURNED = (
 )
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (fw_cam, ("plan", "FixedWidthPlan", "Pool")),
-    (whittle, ("optimal_action", "whittle_index", "indexability", "Indexability")),
+    (whittle, ("optimal_action", "whittle_index", "least_cost", "indexability", "Indexability")),
     (markov_chain, ("solve", "ExactChain")),
     (queues, ("erlang_c", "mmc", "mphc", "mgc_response_time", "QueueMeans")),
 )

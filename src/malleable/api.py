@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from malleable.replays import Replay
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
+    from malleable.theory.fw_cam import FixedWidthPlan
     from malleable.theory.meanfield import MeanField
     from malleable.theory.price_path import JobsBound
     from malleable.theory.relaxed import Bound
@@ -263,6 +264,19 @@ def bound_for_jobs(
     from malleable.theory import price_path  # noqa: PLC0415 - keeps `allocate` light
 
     return price_path.bound_for_jobs(jobs, cores, **options)
+
+
+def fixed_plan(
+    workload: Workload | str | Path, cores: float, load: float | None = None, policy: Policy | str = "fw-cam"
+) -> FixedWidthPlan:
+    """The slots of every class under `fw-cam` or `fw-cam-repaired`: width, number, load and exact wait."""
+    from malleable.policies.fw_cam import FwCam  # noqa: PLC0415 - keeps `allocate` light
+
+    cores = checked_cores(cores)
+    described, chosen = read_workload(workload, cores, load), Policy.of(policy)
+    if not isinstance(chosen, FwCam):
+        raise ParameterError(f"{label(policy, chosen)} has no fixed slots", "use fw-cam or fw-cam-repaired")
+    return chosen.plan(described, cores)
 
 
 def allocate(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from malleable.cli._shared import (
     CapacityOption,
@@ -26,6 +28,12 @@ def command(
     cores: ManyCoresOption,
     load: LoadOption = None,
     capacity: CapacityOption = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan", metavar="P", help="Show the fixed slots of fw-cam:beta=0.8 or fw-cam-repaired, too."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """The lower bound on the cost of any policy, and the widths behind it."""
@@ -34,19 +42,25 @@ def command(
     settings = several(cores, load)
     described = api.read_workload(workload)
     results = [api.bound(described, *each, capacity=capacity) for each in settings]
+    plans = [plan and api.fixed_plan(described, *each, plan).described() for each in settings]
+    documents = [
+        {**one.to_dict(), **({"plan": slots} if slots else {})}
+        for one, slots in zip(results, plans, strict=True)
+    ]
+    if as_json:
+        print_json(documents[0] if len(documents) == 1 else {"results": documents})
+        return
     if len(results) > 1:
-        _deliver_many(results, as_json=as_json)
-    elif as_json:
-        print_json(results[0].to_dict())
+        _print_many(results)
     else:
         _print(results[0])
+    for one, slots in zip(results, plans, strict=True):
+        if slots:
+            _print_plan(plan or "", slots, one.bound)
 
 
-def _deliver_many(results: list[Bound], *, as_json: bool) -> None:
+def _print_many(results: list[Bound]) -> None:
     """The bounds on several numbers of cores side by side."""
-    if as_json:
-        print_json({"results": [result.to_dict() for result in results]})
-        return
     columns = (
         "load",
         "V*",
@@ -62,6 +76,21 @@ def _deliver_many(results: list[Bound], *, as_json: bool) -> None:
         numbers = (one.load, one.bound, one.bound_capped, one.bound_integer, one.price, saves)
         rows.add_row(f"{one.cores:.15g}", *map(show, numbers), show(one.effective_load, 4))
     console().print(rows)
+
+
+def _print_plan(policy: str, slots: dict[str, Any], lowest: float) -> None:
+    out = console()
+    head = ("class", "slots", "cores per slot", "cores set aside", "slots in use", "expected wait")
+    rows = table(f"{policy} on {slots['cores']:g} cores", *head)
+    for pool in slots["pools"]:
+        wait = "–" if pool["wait"] is None else show(pool["wait"])
+        used = f"{pool['utilisation']:.1%}"
+        rows.add_row(pool["name"], f"{pool['slots']}", show(pool["width"]), show(pool["cores"]), used, wait)
+    out.print(rows)
+    if slots["cost"] is None:
+        out.print(f"waits and cost are not known exactly: {slots['reason']}")
+    else:
+        out.print(f"exact cost per job {show(slots['cost'], 8)}, {slots['cost'] / lowest - 1.0:.1%} above V*")
 
 
 def _print(result: Bound) -> None:

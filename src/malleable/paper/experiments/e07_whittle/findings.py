@@ -62,8 +62,8 @@ REMARKS = (
         "held for life, the action of a long job jumps from waiting to many cores."
     ),
     (
-        "With either arm, long jobs wait too readily at a large discount, because time far away hardly counts. "
-        "At high load the policy can be unstable: α = 1 at load 0.8 is."
+        "With either arm, long jobs wait too readily at a large discount, because time far away hardly "
+        "counts. At high load the policy can be unstable: α = 1 at load 0.8 is."
     ),
     (
         "The paper requires of indexability also that free cores are used without limit; where a speedup has "

@@ -4,8 +4,8 @@ Prices come in two scales (the paper's lemma on the single arm). At l = α·r, o
 and its width tends to argmin (c + r·k)/s(k) as α → 0. At l of the order of 1 it has one core or none, and is
 served while l < c/x. What these cells compare with is worked out here on grids of widths, from s alone.
 
-Actions are those of the optimal arm, which may change them, but for the grid of the indexability, whose actions
-are held for life, so that every other one can be tried.
+Actions are those of the optimal arm, which may change them, but for the grid of the indexability, whose
+actions are held for life, so that every other one can be tried.
 """
 
 from __future__ import annotations

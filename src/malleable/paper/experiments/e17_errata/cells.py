@@ -34,7 +34,7 @@ def _cheapest(speedup: Speedup, weight: float, price: float) -> float:
 
 
 def threshold() -> dict[str, Any]:
-    """Demand of √k, f(1) = 1, for costs 2 and ½, around the printed threshold l = f(1) and the right one c·f(1)."""
+    """Demand of √k, f(1) = 1, for costs 2 and ½, around the printed threshold l = f(1)."""
     root = Speedup.of({"kind": "power", "exponent": 0.5})
     buyers = WhittleBuyers([root, root], np.array([2.0, 0.5]))
     return {
@@ -59,7 +59,7 @@ def concavity() -> dict[str, Any]:
 
 
 def single_arm() -> dict[str, Any]:
-    """√k, c = α = 1, x = 20, at a price between the two indices: the cost of one action for life, and the least."""
+    """√k, c = α = 1, x = 20: indices, first widths, and at one price the costs of both arms."""
     root = Speedup.of({"kind": "power", "exponent": 0.5})
     held, index = (float(whittle_index(root, SIZE, 1.0, 1.0, constant=kind)) for kind in (True, False))
     price = 0.5 * held
@@ -85,7 +85,7 @@ def lemma_proof() -> dict[str, Any]:
 
 
 def stability() -> dict[str, Any]:
-    """One core, a job of size 2 at time 0 and one of size 1 at time ½, under WHAM and first come, first served."""
+    """One core, a job of size 2 at time 0 and one of size 1 at time ½: when WHAM and FCFS end the first."""
     one = {"arrivals": {"kind": "poisson", "rate": 0.3}, "size": {"kind": "exponential", "mean": 1.0},
            "speedup": {"kind": "power", "exponent": 0.5}, "name": "only"}  # fmt: skip
     workload = Workload.from_dict({"name": "one", "classes": [one]})
@@ -95,7 +95,7 @@ def stability() -> dict[str, Any]:
 
 
 def linear_limit() -> dict[str, Any]:
-    """s = ½k + ½√k at load ¼: the effective load on any width, and the price at which that width is bought."""
+    """s = ½k + ½√k at load ¼: the effective load on any width, and the price at which that is bought."""
     k = np.array([1.0, 1e2, 1e4, WIDEST])
     s = 0.5 * k + 0.5 * np.sqrt(k)
     slope = 0.5 + 0.25 / np.sqrt(k)

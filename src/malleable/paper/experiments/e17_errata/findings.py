@@ -45,12 +45,7 @@ def findings(effort: Effort, values: Values) -> Findings:  # noqa: ARG001 - the 
         ),
         tables=(Table("errata", "Errors, corrections and checks", columns),),
         verdicts=tuple(Verdict(f"{one.where}: {one.right}", one.holds, one.check) for one in found),
-        remarks=(
-            (
-                "In the proof that optimal policies need no sizes (case 2) and elsewhere, symbols are reused "
-                "without harm; these are not listed."
-            ),
-        ),
+        remarks=("Misprints of symbols and of integration bounds are not listed.",),
     )
 
 
@@ -68,7 +63,8 @@ def _of_the_model(values: Values) -> tuple[Erratum, ...]:
             "s(k)/k does not rise",
             "s is concave: its slope does not rise",
             efficiency == sorted(efficiency, reverse=True) and slopes[1] > slopes[0],
-            f"s(1, 2, 4) = 1, 1.1, 2.1 has s(k)/k = {_list(efficiency)}, and slopes {_list(slopes)} that rise",
+            f"s(1, 2, 4) = 1, 1.1, 2.1 has s(k)/k = {_list(efficiency)}, and slopes {_list(slopes)} that "
+            "rise",
         ),
         Erratum(
             "Footnote to FW-Relax, and Section on effective load",
@@ -113,8 +109,9 @@ def _of_wham(values: Values) -> tuple[Erratum, ...]:
             arm["index"] > 1.2 * arm["held_index"]
             and arm["cost"] < arm["held_cost"] - 1e-3
             and abs(arm["cost"] - arm["by_steps"]) < 1e-4,
-            f"index {arm['index']:.5f} against {arm['held_index']:.5f}, first width {arm['width']:.0f} against "
-            f"{arm['held_width']:.0f}; at half the lower price the cost is {arm['cost']:.4f} (in steps "
+            f"index {arm['index']:.5f} against {arm['held_index']:.5f}, first width {arm['width']:.0f} "
+            f"against {arm['held_width']:.0f}; at half the lower price the cost is {arm['cost']:.4f} (in "
+            "steps "
             f"{arm['by_steps']:.4f}) against {arm['held_cost']:.4f}",
         ),
         Erratum(
@@ -134,7 +131,8 @@ def _of_the_rest(values: Values) -> tuple[Erratum, ...]:
         Erratum(
             "Proof that WHAM is stable",
             "every job completes sooner than under first come, first served",
-            "not every job: beyond n jobs it falls behind shorter ones; the work falls, at rate (1 − ρ)n there",
+            "not every job: beyond n jobs it falls behind shorter ones; "
+            "the work falls, at rate (1 − ρ)n there",
             one["first"] == 0.0 and one["wham"] > one["fcfs"],
             f"one core, size 2 at time 0, size 1 at time ½: the first job ends at {one['wham']:g} under WHAM "
             f"and at {one['fcfs']:g} under first come, first served",
