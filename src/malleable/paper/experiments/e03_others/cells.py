@@ -8,7 +8,9 @@ from malleable.contracts import Policy
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.shared.known_jobs import known_cells
-from malleable.paper.simulation_cells import PAPERS, compared, narrow_arguments
+from malleable.paper.simulation_cells import PAPERS, Inline, compared, narrow_arguments, plain
+from malleable.policies.auto import Auto
+from malleable.simulation import compare
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from malleable.theory.meanfield import mean_field
@@ -20,6 +22,9 @@ VARIANTS = {"mu": "departures, w = μ", "c": "value, w = c", "cmu": "value of de
 """Other things that GREEDY may maximise, of which only the limits are worked out."""
 QUICK_CORES = (4, 16, 512, 1024, 2048)
 CORES = tuple(2**i for i in range(15))
+QUICK_AUTO, AUTO = (4, 16), (2, 4, 8, 16, 32, 64)
+AUTO_JOBS = 2_000_000
+"""Cores on which `auto` runs, and its jobs at most: it looks at single jobs, which takes longer."""
 LIMITS = {16: 20, 128: 38}
 """Jobs at which the chain is cut off, by number of cores; the table tells what that loses."""
 
@@ -45,12 +50,29 @@ def cells(effort: Effort) -> list[Cell]:
         length["jobs"] = length["jobs"] if effort.quick else length["jobs"] // 2
         weight = effort.jobs * (1.0 + n / 8000) / 2e6
         made.append(Cell(f"compared-{n}", compared, {**run, "cores": n, **length}, weight))
+    jobs = min(effort.jobs, AUTO_JOBS)
+    made += [
+        Cell(f"auto-{n}", by_trial, {"cores": n, "load": LOAD, "jobs": jobs, "seed": SEED}, 2.0 + 1e-5 * jobs)
+        for n in auto_cores(effort)
+    ]
     return made
 
 
 def cores_of(effort: Effort) -> tuple[int, ...]:
     """The numbers of cores that policies are compared on."""
     return QUICK_CORES if effort.quick else CORES
+
+
+def auto_cores(effort: Effort) -> tuple[int, ...]:
+    """The numbers of cores on which `auto` meets WHAM."""
+    return QUICK_AUTO if effort.quick else AUTO
+
+
+def by_trial(cores: int, load: float, jobs: int, seed: int) -> dict[str, Any]:
+    """WHAM and `auto` on the same jobs, and which policy that is."""
+    workload = paper_workload(cores, load)
+    found = compare(workload, cores, ["wham", "auto"], jobs=jobs, seed=seed, executor=Inline())
+    return {**plain(found), "chosen": Auto().choice(workload, cores).name}
 
 
 def limits() -> dict[str, Any]:

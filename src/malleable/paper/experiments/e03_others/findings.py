@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from malleable.paper.contracts import Effort, Findings, Table, Verdict
-from malleable.paper.experiments.e03_others.cells import LIMITS, VARIANTS, cores_of
+from malleable.paper.contracts import Effort, Findings, Table, Verdict, failed
+from malleable.paper.experiments.e03_others.cells import LIMITS, VARIANTS, auto_cores, cores_of
 from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.columns import interval_columns
-from malleable.paper.experiments.shared.comparisons import Compared
+from malleable.paper.experiments.shared.comparisons import Compared, gain, gains_table, never_worse
 from malleable.paper.experiments.shared.curves import Curve, costs_table, positive
 from malleable.paper.experiments.shared.known_jobs import known_bounds, known_series
 from malleable.paper.experiments.shared.policies import POLICIES, RIVALS, Label
@@ -18,6 +18,8 @@ from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from malleable.paper.contracts import Values
 
 SETTLED = 512
@@ -48,6 +50,8 @@ def findings(effort: Effort, values: Values) -> Findings:
     curves = {policy: curve_of(policy, cores, values) for policy in PAPERS}
     differences = {policy: differences_of(policy, cores, values) for policy in RIVALS}
     cases = [case for curve in curves.values() for case in curve.cases()]
+    best = {n: values[f"auto-{n}"] for n in auto_cores(effort)}
+    gains = [gain(f"n = {n}", "auto", one) for n, one in best.items()]
     return Findings(
         title="WHAM against EQUI and GREEDY",
         source="Figure: WHAM vs. EQUI and GREEDY",
@@ -58,11 +62,12 @@ def findings(effort: Effort, values: Values) -> Findings:
             "number of cores. GREEDY is within about one percent of WHAM, so all policies are run on the "
             "same jobs and the differences are estimated directly."
         ),
-        figures=(costs_figure(known, curves, differences, known_bounds(cores, values)),),
+        figures=(costs_figure(known, curves, differences, known_bounds(cores, values), best),),
         tables=(
             costs_table("others", "Costs over n", curves.values(), known["bound"]),
             differences_table(cores, curves["wham"], differences),
             limits_table(known, curves, differences),
+            gains_table("others-auto", "The best policy by trial (`auto`) beside WHAM", gains),
         ),
         verdicts=(
             same_limit(known),
@@ -70,8 +75,9 @@ def findings(effort: Effort, values: Values) -> Findings:
             *(stays_above(policy, known, cores, differences[policy]) for policy in RIVALS),
             *(wham_is_better(policy, cores, differences[policy]) for policy in RIVALS),
             ev.agreement("Simulated costs agree with those of the exact Markov chains", cases),
+            never_worse("auto, the best policy by trial, costs no more than WHAM", gains),
         ),
-        remarks=_remarks(values),
+        remarks=(*_remarks(values), _chosen(best)),
     )
 
 
@@ -95,6 +101,12 @@ def _remarks(values: Values) -> tuple[str, ...]:
     )
 
 
+def _chosen(best: Mapping[int, Any]) -> str:
+    """What `auto` is on each number of cores."""
+    names = ", ".join(f"{one['chosen']} on {n}" for n, one in best.items() if not failed(one))
+    return f"auto runs what is cheapest in a short simulation: {names or 'nothing'} cores."
+
+
 def curve_of(policy: str, cores: tuple[int, ...], values: Values) -> Curve:
     """Simulated and exact costs of a policy."""
     exact = (values.get(f"exact-{policy}-{n}") for n in cores)
@@ -108,13 +120,20 @@ def differences_of(policy: str, cores: tuple[int, ...], values: Values) -> tuple
 
 
 def costs_figure(
-    known: Any, curves: dict[str, Curve], differences: Any, least: tuple[Estimate, ...]
+    known: Any,
+    curves: dict[str, Curve],
+    differences: Any,
+    least: tuple[Estimate, ...],
+    best: Mapping[int, Any],
 ) -> Figure:
     """Costs of the three policies, and how far EQUI and GREEDY stay above WHAM."""
     wham = curves["wham"]
     n = wham.x
     costs = [curve.series("both") for curve in curves.values()]
     costs.append(known_series(n, least))
+    name, colour = POLICIES["auto"]
+    tried = tuple(Compared(one).cost("auto") for one in best.values())
+    costs.append(Series.of(name, tuple(map(float, best)), tried, "both", colour))
     limit = Label("V*, the lower bound (WHAM's limit)", 6)
     dashed = {"wham": limit, **{p: Label(f"{POLICIES[p].name}, limit", POLICIES[p].colour) for p in RIVALS}}
     costs += [

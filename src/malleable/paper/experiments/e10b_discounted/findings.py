@@ -101,7 +101,7 @@ def findings(effort: Effort, values: Values) -> Findings:
                 "that are held out. A search for settings on which it fails found small losses; see the page "
                 "on the discounted Whittle policy in the documentation."
             ),
-            "On fewer than three cores the policy is WHAM: to widen one job there is to stop the other.",
+            "On fewer than two cores the policy is WHAM: one job at a time has all there is.",
             (
                 "The optimum is that of policies that do not know sizes. WHAM in overload and the discounted "
                 "policy at any time use them, so they may cost less: it is a yardstick and no bound."

@@ -19,6 +19,7 @@ POLICIES = {
     "wham": Label("WHAM", 0),
     "wham-integer": Label("WHAM on whole cores", 8),
     "wham-discounted": Label("discounted WHAM"),
+    "auto": Label("the best by trial (auto)", 17),
     "fw-cam": Label("FW-CAM", 1),
     "equi": Label("EQUI", 2),
     "greedy": Label("GREEDY", 3),
