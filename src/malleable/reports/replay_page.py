@@ -88,7 +88,7 @@ def sentences(found: Replay, practice: Schedule) -> list[str]:
         )
     found_fault = found.faults.get(best.policy)
     second = found.certificate or "The least possible was not computed, or does not hold for this schedule."
-    third = found_fault.words()[0] if found_fault is not None else "So there is nobody to blame."
+    third = found_fault.words()[0] if found_fault is not None else "Without a bound there is no blame."
     return [first, second, third]
 
 
