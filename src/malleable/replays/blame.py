@@ -142,11 +142,10 @@ class Fault:
                 )
         if self.jobs > 0.0:
             worst, top = self.by_hour[0], self.costliest()
-            ten = sum(row["regret"] for row in top) / self.jobs
-            said.append(
-                f"Jobs that came on {worst.name} carry {worst.regret / self.jobs:.0%}; "
-                f"the {len(top)} costliest jobs {ten:.0%}."
-            )
+            line = f"Jobs that came on {worst.name} carry {worst.regret / self.jobs:.0%}"
+            if len(one.jobs) > len(top):
+                line += f"; the {len(top)} costliest jobs {sum(row['regret'] for row in top) / self.jobs:.0%}"
+            said.append(f"{line}.")
         return said
 
     def to_dict(self) -> dict[str, Any]:

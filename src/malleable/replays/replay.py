@@ -95,7 +95,7 @@ class Replay:
 
     def gap(self, one: Schedule) -> float | None:
         """By which share a schedule costs more than the bound; None where the bound does not hold for it."""
-        if self.bound is None or one.rents is None:
+        if self.bound is None or not self.holds(one):
             return None
         return one.cost / self.bound.per_job - 1.0
 
@@ -114,14 +114,19 @@ class Replay:
 
     @property
     def best(self) -> Schedule:
-        """The schedule that costs least; of several the first."""
-        least = min(one.cost for one in self.schedules)
-        return next(one for one in self.schedules if one.cost <= least * (1.0 + SAME))
+        """The schedule that costs least on these cores; of several the first."""
+        there = [one for one in self.schedules if self.holds(one)]
+        least = min(one.cost for one in there)
+        return next(one for one in there if one.cost <= least * (1.0 + SAME))
+
+    def holds(self, one: Schedule) -> bool:
+        """Whether a schedule never used more cores than there are: the log's own may have."""
+        return self.bound is None or one.rents is not None
 
     @property
     def certificate(self) -> str | None:
         """How close to the best possible the best policy is, in a sentence."""
-        if self.bound is None or self.best.rents is None:
+        if self.bound is None:
             return None
         left = max(1.0 - self.bound.per_job / self.best.cost, 0.0)
         return (

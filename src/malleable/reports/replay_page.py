@@ -66,7 +66,7 @@ def replay_page(found: Replay) -> str:
 
 def practice_of(found: Replay) -> Schedule:
     """The schedule that stands for today's practice: the log's own, or EASY's, or FCFS's, or the first."""
-    names = [one.policy for one in found.schedules]
+    names = [one.policy for one in found.schedules if found.holds(one)]
     chosen = next((name for name in PRACTICE if name in names), found.baseline)
     return found[chosen]
 
@@ -87,8 +87,8 @@ def sentences(found: Replay, practice: Schedule) -> list[str]:
             f"{best.cost:.4g} per job where {practice.policy} costs {practice.cost:.4g}: {saved:.0%} less."
         )
     found_fault = found.faults.get(best.policy)
-    second = found.certificate or "The least possible was not computed, or does not hold for this schedule."
-    third = found_fault.words()[0] if found_fault is not None else "So there is nobody to blame."
+    second = found.certificate or "The least possible was not computed."
+    third = found_fault.words()[0] if found_fault is not None else "Without a bound there is no blame."
     return [first, second, third]
 
 
