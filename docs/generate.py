@@ -38,6 +38,7 @@ from malleable import (  # noqa: E402
     fitting,
     live,
     model,
+    planning,
     results,
     statistics,
 )
@@ -188,6 +189,11 @@ RETURNED = (
     fitting.Fit,
     fitting.Point,
     fitting.SizeFit,
+    planning.Plan,
+    planning.Point,
+    planning.Explanation,
+    planning.ExplainedJob,
+    planning.WhatIf,
 )
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (fw_cam, ("plan", "FixedWidthPlan", "Pool")),

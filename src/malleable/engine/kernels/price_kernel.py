@@ -24,7 +24,7 @@ import heapq
 import math
 from typing import Any
 
-from malleable.engine.unowned_view import unowned_view
+from malleable.engine.intrinsics import unowned_view
 
 FINER = 4
 """Points of G's table for one step of the grid of p."""
