@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import re
-import sys
 import threading
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from malleable.live.broker.http_client import BrokerClient
+    from malleable.live.api import BrokerClient
 
 Item = TypeVar("Item")
 LOOK_SECONDS = 0.1
@@ -35,16 +34,10 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The name of a j
 
 
 def broker() -> BrokerClient:
-    """The user's broker; an error with a hint if none runs, or if the extra is not installed."""
-    from malleable.errors import ExecutionError, to_install
+    """The user's broker; an error with a hint if none runs."""
+    from malleable.live import api
 
-    # httpx brings a command line of its own, which takes longer to load than all the rest; it works without.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-    try:
-        from malleable.live.broker.http_client import BrokerClient
-    except ImportError as error:
-        raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
-    return BrokerClient()
+    return api.broker()
 
 
 def bytes_of(text: str, name: str = "memory", example: str = "4G") -> float:
