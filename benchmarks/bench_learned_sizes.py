@@ -61,7 +61,7 @@ FIRST = 30
 SOON = 0.02
 """Time between two decisions, in mean sizes, at least."""
 LOWEST = float(np.log(EDGES[0]))
-CAUTION, FADING = core_price.CAUTION, core_price.KEPT
+CAUTION, FADING, MANY = core_price.CAUTION, core_price.KEPT, core_price.MANY
 
 
 def by_mean_worth(jobs, cores, table, out):
@@ -262,8 +262,8 @@ def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one fun
         share[:present] = 0.0
         if at_price >= 0:
             if left and elapsed > 0.0:
-                caution = 1.0 + CAUTION / (1.0 + leavers)
-                table[at_price + KEPT_COSTATES.RESERVATION] = caution * area / elapsed
+                factor = min(n / MANY, 1.0) * (1.0 + CAUTION / (1.0 + leavers))
+                table[at_price + KEPT_COSTATES.RESERVATION] = factor * area / elapsed
             table[at_price + KEPT_COSTATES.JOBS] = 0.0
         rule(rows[:present], n, table, share[:present])
         price = table[int(table[1]) + MARKET.CLEARED] if at_price >= 0 else 0.0
