@@ -26,6 +26,7 @@ from numba import float64, int64, njit, types, void
 from numba.core.registry import CPUDispatcher
 
 from malleable.catalog.code_digest import UnknownContentError, code_digest, references
+from malleable.catalog.user_files import is_ours
 from malleable.engine.code_cache import CodeCache
 from malleable.engine.helper_code import WholeCompiler, hand_environments, helper_code
 from malleable.engine.legal_widths import legalise, set_aside
@@ -47,8 +48,6 @@ PLAIN: dict[str, Any] = {"error_model": "numpy"}
 CHECKED: dict[str, Any] = {"error_model": "numpy", "boundscheck": True}
 NAMING = "helpers without symbols"
 """Part of every digest, so that code that was kept in another form is not found any more."""
-OWN = __name__.partition(".")[0]
-"""The package whose code needs no checks."""
 
 
 class RuleAddress:
@@ -217,11 +216,6 @@ def _is_inlined(function: Any) -> bool:
 def _plain(function: Any) -> Any:
     """The Python function behind one that its author has already compiled."""
     return function.py_func if isinstance(function, CPUDispatcher) else function
-
-
-def is_ours(function: Any) -> bool:
-    """Whether a function is of this package, and so can be trusted with memory."""
-    return str(getattr(function, "__module__", "")).partition(".")[0] == OWN
 
 
 def helpers(function: Any) -> dict[str, python_types.FunctionType]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable.catalog.user_files import is_ours
 from malleable.engine.rule_interface import (
     COUNTS,
     DONE,
@@ -159,7 +160,7 @@ def blame_policy(policy: Any, name: str) -> Iterator[None]:
     except MalleableError:
         raise
     except Exception as error:
-        if type(policy).__module__.startswith("malleable.") and not hasattr(policy, "function"):
+        if is_ours(type(policy)) and not hasattr(policy, "function"):
             raise
         raise PolicyRaisedError.of(name, error) from error
 
