@@ -73,9 +73,10 @@ def test_the_keys_of_the_design():
         assert set(names) <= set(result)
         assert {"mean", "p50", "p95", "p99"} == set(result["slowdown"])
         blame = result["blame"]
-        lost = result["cost"]["mean"] - document["bound"]
         if blame is not None:
+            lost = result["cost"]["mean"] - blame["bound"]
             assert blame["jobs"] + blame["idle"] == pytest.approx(lost)
+            assert blame["bound"] <= document["bound"] * (1.0 + 1e-12)
 
 
 def test_tables_for_people():

@@ -139,9 +139,7 @@ class Replay:
         """What to know before trusting the numbers."""
         found = list(self.notes)
         if self.bound is not None and self.bound.by_prices < self.bound.bound:
-            found.append(
-                "each job alone costs more than the price path says: blame is to the price path's bound"
-            )
+            found.append("a simpler bound is higher than that by prices, from which blame is counted")
         return tuple(found)
 
     def users_of(self, one: Schedule, most: int = MOST_USERS) -> list[dict[str, Any]]:
