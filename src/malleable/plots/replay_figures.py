@@ -142,7 +142,7 @@ def mounting(fault: Fault, found: Replay, times: FloatArray) -> FloatArray:
     total = float(idle.sum())
     # Slices of time are coarser than prices; in all it is what it is.
     scaled = idle * (fault.idle / total) if total > 0.0 else idle
-    return ended + np.append(0.0, np.cumsum(scaled))
+    return np.asarray(ended + np.append(0.0, np.cumsum(scaled)), dtype=float)
 
 
 def _gantt(best: Schedule, baseline: Schedule, clock: Clock) -> dict[str, Figure]:

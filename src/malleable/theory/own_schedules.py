@@ -56,7 +56,7 @@ class Kind:
         """argmax over the widths of r·s(k) − k, for ratios above the first."""
         if self.widths is None:
             wish = np.asarray(self.speedup.work_demand(1.0, ratios), dtype=float)
-            return np.clip(wish, self.least, self.most)
+            return np.asarray(np.clip(wish, self.least, self.most), dtype=float)
         best, wanted = np.full(len(ratios), -np.inf), np.zeros(len(ratios))
         for k, s in zip(self.widths, self.speeds, strict=True):
             value = ratios * s - k
@@ -69,7 +69,7 @@ class Kind:
         speeds = (
             np.asarray(self.speedup(k)) if self.widths is None else np.interp(k, self.widths, self.speeds)
         )
-        return np.maximum(ratios * np.asarray(speeds, dtype=float) - k, 0.0)
+        return np.asarray(np.maximum(ratios * speeds - k, 0.0), dtype=float)
 
     def last_ratio(self) -> float:
         """The ratio from which on the widest is best."""
@@ -161,7 +161,8 @@ class OwnSchedules:
 
         `step` is that of the grid of p, in its logarithm; prices are positive.
         """
-        out = Own(*(np.zeros(len(self.jobs)) for _ in range(3)), np.zeros(len(prices)))
+        costs, ends, marginal = (np.zeros(len(self.jobs)) for _ in range(3))
+        out = Own(costs, ends, marginal, np.zeros(len(prices)))
         logs, highest = np.log(prices), float(prices.max())
         pieces = []
         for number, kind in enumerate(self.kinds):
@@ -216,7 +217,6 @@ class OwnSchedules:
     ) -> None:
         ring = np.zeros(SHORTEST_RING * len(grid))
         base, places = np.zeros(len(grid)), np.array([0, -1, 0], dtype=np.int64)
-        while self._kernel(
-            *mine, *results, edges, prices, logs, grid, *table, ring, base, asked, places
-        ):  # fmt: skip
+        given: tuple[Any, ...] = (*mine, *results, edges, prices, logs, grid, *table)
+        while self._kernel(*given, ring, base, asked, places):
             ring, places[K.BUILT] = np.zeros(2 * len(ring)), -1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Any, Literal, Self
 from urllib.parse import quote
@@ -105,7 +106,7 @@ class BrokerClient:
 
     def hold_each(self, jobs: Iterable[str], *, on_hold: bool) -> list[dict[str, Any]]:
         """Have jobs without cores, or let them go on; one for which that fails has an `error`."""
-        return [self._each(job, lambda job=job: self.change_job(job, {"on_hold": on_hold})) for job in jobs]
+        return [self._each(job, partial(self.change_job, job, {"on_hold": on_hold})) for job in jobs]
 
     def cancel(self, job: str) -> dict[str, Any]:
         """Ask a job to end."""
@@ -113,7 +114,7 @@ class BrokerClient:
 
     def cancel_each(self, jobs: Iterable[str]) -> list[dict[str, Any]]:
         """Ask jobs to end; one that cannot be asked has an `error`, and keeps none of the others from it."""
-        return [self._each(job, lambda job=job: self.cancel(job)) for job in jobs]
+        return [self._each(job, partial(self.cancel, job)) for job in jobs]
 
     def _each(self, job: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The answer about one of several jobs."""

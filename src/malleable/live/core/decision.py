@@ -102,7 +102,7 @@ class Machine:
     @cached_property
     def period(self) -> float:
         """Time between two rounds of a policy that decides in rounds; 0 for one that always does."""
-        policy = self.price.for_policy(self.policy)
+        policy = self.price.for_policy(self.policy, self.cores)
         return period_of(policy, self.whole, float(self.most), integer=self.workload.plain)
 
     @cached_property

@@ -101,8 +101,8 @@ def _fitting(trace: Trace, study: Study) -> tuple[Trace, tuple[str, ...]]:
         if wide.all():
             raise TraceError(f"all jobs of {trace.name} need more than {study.cores:g} cores", "give more")
         if wide.any():
-            many = int(wide.sum())
-            said.append(f"{many:,} jobs are left out: they are wider than {study.cores:g} {trace.unit}")
+            count = int(wide.sum())
+            said.append(f"{count:,} jobs are left out: they are wider than {study.cores:g} {trace.unit}")
             trace = chosen_jobs(trace, np.flatnonzero(~wide))
     return trace, tuple(said)
 

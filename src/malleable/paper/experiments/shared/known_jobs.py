@@ -44,7 +44,7 @@ def known_cells(cores: Iterable[int], load: float, effort: Effort, seed: int) ->
 
 def known_bounds(cores: Sequence[int], values: Values) -> tuple[Estimate, ...]:
     """The bounds by n; nothing is known where none was computed."""
-    found = [values.get(f"known-{n}") for n in cores]
+    found: list[Any] = [values.get(f"known-{n}") for n in cores]
     return tuple(Estimate() if failed(one) else read_interval(one) for one in found)
 
 
