@@ -3,7 +3,7 @@
 `python -m benchmarks.bench_learned_sizes FILE --count 200` appends a line per random workload (two to six
 classes, 2 to 64 cores, loads from .3 to .95, heavy and light tails) to FILE, skips those that it has, and
 prints what they say together; `--desk` prints the table of the workload "desk"; `--guarantee` measures what
-the guarantee costs, with the scheduler itself.
+the guarantee costs, with the scheduler itself; `--together` what three jobs cost that come together.
 
 Every policy is told classes, weights and speedups, and no law and no size. Jobs come to an empty machine;
 "first" is up to the moment when 30 jobs of each class have come, "later" what follows. The loop is compiled,
@@ -498,16 +498,47 @@ def guarantee_study(streams=1, count=300):
     print(f"\ngeometric mean {_mean(np.array(ratios))}, worst {max(ratios):.3f}")
 
 
+def together_study(rounds=6, repeats=10):
+    """Three unequal jobs that come together, again and again: over equal sharing without weights."""
+    rows = [
+        {"name": name, "arrivals": {"kind": "poisson", "rate": 0.1}, "holding_cost": weight,
+         "size": {"kind": "exponential", "mean": 1.0}, "speedup": {"kind": "amdahl", "sequential": 0.05}}
+        for name, weight in (("short", 5.0), ("middle", 2.0), ("long", 1.0))
+    ]  # fmt: skip
+    workload = _workload("together", rows)
+    alike = Runner(_workload("alike", [{**row, "holding_cost": 1.0} for row in rows]), 2, EQUAL)
+    usual = core_price.MANY
+    totals = {many: np.zeros((rounds, 2)) for many in (usual, 2.0)}
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        times = np.concatenate([4.5 * k + np.sort(rng.uniform(0.0, 0.3, 3)) for k in range(rounds)])
+        classes = np.concatenate([rng.permutation(3) for _ in range(rounds)])
+        sizes = np.array([0.6, 1.6, 4.0])[classes] * rng.lognormal(0.0, 0.25, len(classes))
+        jobs = Chunk(times, classes, sizes)
+        weights = workload.holding_costs[classes]
+        for many in totals:
+            core_price.MANY = many
+            found = (live_responses(workload, 2, jobs, Guarantee()), alike(jobs))
+            totals[many] += np.array([(weights * each).reshape(rounds, 3).sum(axis=1) for each in found]).T
+    for many, total in totals.items():
+        price = "n/10 of the price" if many == usual else "the full price"
+        print(f"{price}: {' '.join(f'{ratio:.2f}' for ratio in total[:, 0] / total[:, 1])}")
+    core_price.MANY = usual
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="number of the first workload")
     parser.add_argument("--desk", action="store_true")
+    parser.add_argument("--together", action="store_true")
     parser.add_argument("--guarantee", action="store_true")
     asked = parser.parse_args()
     if asked.desk:
         desk_study()
+    if asked.together:
+        together_study()
     if asked.guarantee:
         guarantee_study()
     if asked.file is not None:

@@ -29,8 +29,8 @@ def describe(family: str, kind: str) -> dict[str, Any]:
     """One kind: its name, its summary, what a policy needs to know, and its parameters with their ranges."""
     cls = finding.find(family, kind)
     summary = (inspect.getdoc(cls) or "").splitlines()[0]
-    said = getattr(cls, "needs", "")
-    needs = {"needs": said} if said else {}
+    words = getattr(cls, "needs", "")
+    needs = {"needs": words} if words else {}
     return {"name": finding.display(family, kind), "summary": summary, **needs, "parameters": parameters(cls)}
 
 

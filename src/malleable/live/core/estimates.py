@@ -82,7 +82,7 @@ def possible_work(table: JobTable, rows: IntArray, now: float, sizes: Sizes) -> 
         kept = trust[mine]
         drawn = sizes.possible(i, done[mine], np.maximum(chance[:, mine] - kept, 0.0) / (1.0 - kept))
         out[:, mine] = np.where(chance[:, mine] < kept, out[:, mine], drawn)
-    return np.asarray(np.maximum(out, LEAST * np.where(np.isnan(size), done, size)), dtype=float)
+    return np.asarray(np.maximum(out, LEAST * np.where(np.isnan(size), done, size)))
 
 
 def _chances(numbers: FloatArray) -> FloatArray:
