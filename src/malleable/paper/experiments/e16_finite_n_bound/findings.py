@@ -104,7 +104,7 @@ def points_of(effort: Effort, values: Values) -> dict[str, Point]:
     found = {}
     for key, where in settings_of(effort).items():
         least = values.get(f"known-{key}")
-        if not failed(least):
+        if least is not None and not failed(least):
             workload = "the paper's" if key.startswith("paper") else key.replace("-", " ")
             name = f"{workload}, n = {where['cores']}, ρ = {where['load']:.3g}"
             parts = tuple(values.get(f"{kind}-{key}") for kind in ("counts", "fitted", "pools"))
