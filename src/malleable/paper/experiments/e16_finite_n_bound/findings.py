@@ -42,7 +42,7 @@ NAMES = {
 }
 """Policies, in the order of the table; FW-CAM with slots that others may use, so that it has a plan."""
 AT_MOST = {16: 0.04, 64: 0.025, 256: 0.007}
-"""How far WHAM may be above the bound on the paper's workload at load .25, by the number of cores; an interval
+"""How far WHAM may be above the bound on the paper's workload at load .25, by cores; an interval
 that reaches down to it will do."""
 LOOSER = 0.05
 """What a quick look may add to that: its streams are short."""
