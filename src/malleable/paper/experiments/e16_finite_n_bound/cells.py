@@ -37,7 +37,7 @@ def cells(effort: Effort) -> list[Cell]:
         made.append(Cell(f"counts-{key}", compared, {"policies": list(BY_COUNTS), **run, **length}, 1.5))
         made.append(Cell(f"pools-{key}", compared, {"policies": [POOLS], **run, "jobs": effort.jobs}, 0.5))
         if int(where["cores"]) <= 256:
-            jobs = min(effort.jobs // 4, FITTED_JOBS)
+            jobs = min(effort.jobs // 10, FITTED_JOBS)
             made.append(Cell(f"fitted-{key}", compared, {"policies": [FITTED], **run, "jobs": jobs}, 4.0))
     return made
 
