@@ -219,7 +219,7 @@ def test_every_trajectory_stays_in_the_bracket():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("greedy:weight=cmu", "they do not time-share"),
+        ("greedy:weight=cmu", "do not time-share"),
         ("fcfs", "evidence and no proof"),
     ],
 )

@@ -237,7 +237,7 @@ def _obstacle(fluid: Fluid, point: FixedPoint, known: Monotone | None) -> str:
     if not known.by_construction:
         return f"the rule was monotone at {known.asked} random counts, which is evidence and no proof"
     if not fluid.shares_time:
-        return "where jobs outnumber cores they do not time-share: classes that are worth less wait"
+        return "jobs that outnumber the cores do not time-share: those worth less wait"
     used = float(point.jobs @ point.market.quantities)
     sated = bool((point.market.quantities >= point.market.high).all() and used < fluid.cores)
     if not (abs(used - fluid.cores) <= CLEARED * fluid.cores or (fluid.satiable and sated)):
