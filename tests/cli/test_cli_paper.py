@@ -67,7 +67,10 @@ def test_json():
         "verdict": "holds",
         "holds": True,
         "measured": "up to 4",
+        "of_the_paper": True,
     }
+    assert sum(found["counts"]["paper"].values()) == len(found["verdicts"])
+    assert found["counts"]["ours"] == {"holds": 0, "fails": 0, "undecided": 0}
     assert found["verdicts"][1]["verdict"] == "fails"
 
 

@@ -219,7 +219,7 @@ def test_every_trajectory_stays_in_the_bracket():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("greedy:weight=cmu", "they do not time-share"),
+        ("greedy:weight=cmu", "do not time-share"),
         ("fcfs", "evidence and no proof"),
     ],
 )
@@ -229,6 +229,17 @@ def test_where_the_theorem_does_not_apply(name, reason):
     assert not found.proved
     assert reason in found.reason
     assert found.lower is found.upper is found.meet is None
+
+
+def test_equal_shares_need_concave_speedups():
+    """A speedup better than one core for each core may give EQUI several fixed points: not proved."""
+    steep = {"kind": "table", "cores": [1, 2, 4, 8], "speedup": [1.0, 2.3, 3.0, 4.0]}
+    size = {"kind": "exponential", "mean": 1.0}
+    one = Workload("one", (JobClass("only", {"kind": "poisson", "rate": 6.0}, size, steep, 1.0),))
+    found = {name: mean_field(one, 16, Policy.of(name), starts=0).certificate for name in ("equi", "wham")}
+    assert not found["equi"].proved
+    assert "concave" in found["equi"].reason
+    assert found["wham"].proved
 
 
 def test_improvement_is_measured_and_not_proved():

@@ -23,6 +23,7 @@ from scipy.integrate import solve_ivp
 from malleable.contracts import FloatArray
 from malleable.errors import MalleableError, ParameterError, UnsupportedError
 from malleable.theory.many_trajectories import Swarm
+from malleable.theory.market import EqualBuyers
 from malleable.theory.monotonicity import Monotone, monotone
 from malleable.theory.relaxed import least_cores
 
@@ -236,13 +237,29 @@ def _obstacle(fluid: Fluid, point: FixedPoint, known: Monotone | None) -> str:
         return f"the rule is not monotone: from {known.example} jobs a width rises by {known.worst:.1%}"
     if not known.by_construction:
         return f"the rule was monotone at {known.asked} random counts, which is evidence and no proof"
+    return _obstacle_to_market(fluid, point)
+
+
+def _obstacle_to_market(fluid: Fluid, point: FixedPoint) -> str:
+    """What is not as the theorem asks of a market and its load."""
     if not fluid.shares_time:
-        return "where jobs outnumber cores they do not time-share: classes that are worth less wait"
+        return "jobs that outnumber the cores do not time-share: those worth less wait"
+    if isinstance(fluid.buyers, EqualBuyers) and not _concave_from_zero(fluid):
+        return (
+            "with equal shares the speedups must be concave from 0 on, or there may be several fixed points"
+        )
     used = float(point.jobs @ point.market.quantities)
     sated = bool((point.market.quantities >= point.market.high).all() and used < fluid.cores)
     if not (abs(used - fluid.cores) <= CLEARED * fluid.cores or (fluid.satiable and sated)):
         return f"demand uses {used:.4g} of {fluid.cores:g} cores at any price, however low"
     return ""
+
+
+def _concave_from_zero(fluid: Fluid) -> bool:
+    """Whether every speedup is concave, and nowhere better than one core for each core."""
+    speedups = fluid.buyers.speedups
+    efficient = speedups.most_efficient
+    return bool(speedups.concave.all() and (speedups(efficient) <= efficient * (1.0 + CLEARED)).all())
 
 
 def _bracketed(fluid: Fluid, point: FixedPoint, slowest: float, proved: Certificate) -> Certificate:
