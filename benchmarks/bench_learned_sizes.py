@@ -21,10 +21,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numba import njit
+from numba import boolean, float64, int64, njit
 
 from malleable.contracts import Need, Policy
-from malleable.engine.compiling import JOB_RULE, compiled
+from malleable.engine.compiling import AS_ARGUMENT, JOB_RULE, RuleAddress, compiled
 from malleable.engine.rule_interface import AGE, CLASS, COLUMNS, IDENTITY, REMAINING, SIZE, WEIGHT
 from malleable.live.core import core_price
 from malleable.live.core.estimates import MATERIAL, OUTCOMES
@@ -61,7 +61,7 @@ FIRST = 30
 SOON = 0.02
 """Time between two decisions, in mean sizes, at least."""
 LOWEST = float(np.log(EDGES[0]))
-FACTOR, CAUTION, FADING = core_price.FACTOR, core_price.CAUTION, core_price.KEPT
+CAUTION, FADING, MANY = core_price.CAUTION, core_price.KEPT, core_price.MANY
 
 
 def by_mean_worth(jobs, cores, table, out):
@@ -184,7 +184,12 @@ def learn(ended, lived, classes, job, done, present, gittins, expected, hazards)
         expect(ended[i], alive[i], pooled, gittins, expected[i], hazards[i])
 
 
-@njit
+@njit(
+    boolean(
+        AS_ARGUMENT[JOB_RULE], float64[::1], int64, float64[:, ::1], float64, float64[::1], int64[::1],
+        float64[::1], float64[::1], boolean, int64, float64, float64[::1],
+    )
+)  # fmt: skip
 def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one function
     rule, table, at_price, speedups, n, times, classes, sizes, weights, equal, belief, soon, out
 ):
@@ -257,9 +262,8 @@ def simulate(  # noqa: C901, PLR0912, PLR0915 - compiled, and quicker as one fun
         share[:present] = 0.0
         if at_price >= 0:
             if left and elapsed > 0.0:
-                table[at_price + KEPT_COSTATES.RESERVATION] = (
-                    FACTOR * (1.0 + CAUTION / (1.0 + leavers)) * area / elapsed
-                )
+                factor = min(n / MANY, 1.0) * (1.0 + CAUTION / (1.0 + leavers))
+                table[at_price + KEPT_COSTATES.RESERVATION] = factor * area / elapsed
             table[at_price + KEPT_COSTATES.JOBS] = 0.0
         rule(rows[:present], n, table, share[:present])
         price = table[int(table[1]) + MARKET.CLEARED] if at_price >= 0 else 0.0
@@ -281,7 +285,9 @@ class Runner:
         made = Policy.of("clearing:price=0" if wants_price else policy or "wham")
         self.rule, self.table, *_ = made.program(workload, self.cores, Need(True, whole=True))
         self.rule, self.at_price = (
-            compiled(by_mean_worth if self.belief == OUTCOMES_OF else self.rule, JOB_RULE),
+            RuleAddress(
+                compiled(by_mean_worth if self.belief == OUTCOMES_OF else self.rule, JOB_RULE), JOB_RULE
+            ),
             end_of_market(self.table) if wants_price else -1,
         )
         self.speedups = np.array(
@@ -390,7 +396,7 @@ def costs(workload, cores, names, streams, count, seed):
     return {name: total / totals[EQUAL] for name, total in totals.items()}
 
 
-def random_study(path, count, streams=3, jobs=400):
+def random_study(path, first, count, streams=3, jobs=400):
     """Costs on random workloads, a line each."""
     names = [*BASES, "clearing", "clearing, the mean", "clearing, least attained service", "wham"]
     known = set()
@@ -402,7 +408,7 @@ def random_study(path, count, streams=3, jobs=400):
         if not known:
             columns = [f"{name}: {part}" for name in names for part in ("first", "later")]
             writer.writerow(["seed", "cores", "load", "classes", *columns])
-        for seed in range(count):
+        for seed in range(first, first + count):
             if seed not in known:
                 workload, cores, load = random_setting(seed)
                 found = costs(workload, cores, names, streams, jobs, seed)
@@ -496,6 +502,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="number of the first workload")
     parser.add_argument("--desk", action="store_true")
     parser.add_argument("--guarantee", action="store_true")
     asked = parser.parse_args()
@@ -504,7 +511,7 @@ def main():
     if asked.guarantee:
         guarantee_study()
     if asked.file is not None:
-        random_study(asked.file, asked.count)
+        random_study(asked.file, asked.first, asked.count)
         summary(asked.file)
     return 0
 

@@ -4,8 +4,8 @@ Without checks they are what they would be inside the package. Fastest of some s
 """
 
 from benchmarks.bench_engine import LENGTH, STRETCHES, rate, stretch
+from malleable.catalog.user_files import OWN
 from malleable.contracts import Policy
-from malleable.engine.compiling import OWN
 from malleable.engine.rule_interface import REMAINING, WEIGHT, ClassProgram
 from malleable.engine.run import Run
 from malleable.model import paper_workload

@@ -25,7 +25,7 @@ from malleable.engine.machines import machine
 from malleable.engine.rule_interface import JobProgram
 from malleable.model import Workload
 from malleable.paper.experiments.shared.workloads import balanced_hyperexponential, between, random_speedup
-from malleable.policies.fitted.size_value import fitted_rule
+from malleable.policies.improved.size_value import fitted_rule
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import WhamFitted
 from malleable.sources import stream

@@ -38,6 +38,7 @@ from malleable import (  # noqa: E402
     fitting,
     live,
     model,
+    planning,
     results,
     statistics,
 )
@@ -49,6 +50,7 @@ from malleable.theory import (  # noqa: E402
     fw_cam,
     markov_chain,
     meanfield,
+    price_path,
     queues,
     refined_mean_field,
     relaxed,
@@ -177,6 +179,7 @@ def _plain(value: Any) -> str:
 RETURNED = (
     relaxed.Bound,
     relaxed.ClassBound,
+    price_path.JobsBound,
     contracts.Allocation,
     refined_mean_field.Refined,
     results.ClassResult,
@@ -188,10 +191,15 @@ RETURNED = (
     fitting.Fit,
     fitting.Point,
     fitting.SizeFit,
+    planning.Plan,
+    planning.Point,
+    planning.Explanation,
+    planning.ExplainedJob,
+    planning.WhatIf,
 )
 THEORY: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (fw_cam, ("plan", "FixedWidthPlan", "Pool")),
-    (whittle, ("optimal_action", "whittle_index", "indexability", "Indexability")),
+    (whittle, ("optimal_action", "whittle_index", "least_cost", "indexability", "Indexability")),
     (markov_chain, ("solve", "ExactChain")),
     (queues, ("erlang_c", "mmc", "mphc", "mgc_response_time", "QueueMeans")),
 )

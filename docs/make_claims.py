@@ -20,15 +20,20 @@ BADGES = {True: "holds", False: "**fails**", None: "undecided"}
 def page(findings: dict[str, dict[str, Any]], manifest: dict[str, Any], pictures: set[str]) -> str:
     """The page as Markdown."""
     machine, effort = manifest["machine"], manifest["effort"]
-    verdicts = [verdict for found in findings.values() for verdict in found["verdicts"]]
-    held = sum(verdict["holds"] is True for verdict in verdicts)
+    held, counted = ({True: 0, False: 0} for _ in range(2))
+    for found in findings.values():
+        of_the_paper = not found["source"].startswith("beyond the paper")
+        counted[of_the_paper] += len(found["verdicts"])
+        held[of_the_paper] += sum(verdict["holds"] is True for verdict in found["verdicts"])
     where = f"{machine['cpu']}, {machine['cores']} cores; malleable {manifest['versions']['malleable']}"
     command = "make paper" + ("" if effort["name"] == "normal" else f" ARGS=--{effort['name']}")
     parts = [
         "# The paper, claim by claim",
         wrapped(
-            f"Made by `docs/make_claims.py` from a run of `{command}` ({where}). {held} of {len(verdicts)} "
-            "statements hold in it. Verdicts are computed from the numbers beside them; the page that "
+            f"Made by `docs/make_claims.py` from a run of `{command}` ({where}). In it "
+            f"{held[True]} of {counted[True]} claims of the paper hold, and {held[False]} of "
+            f"{counted[False]} of this project's own, beyond the paper. Verdicts are computed from the "
+            "numbers beside them; the page that "
             "`make paper` writes has all figures and tables. Intervals are at 95 % unless stated otherwise."
         ),
     ]
@@ -47,7 +52,10 @@ def section(name: str, found: dict[str, Any], pictures: set[str]) -> list[str]:
                 f"![{figure['title']}](../images/paper/{figure['name']}.svg)",
                 wrapped(figure["caption"]),
             ]
-    if found["verdicts"]:
+    errata = [table for table in found["tables"] if table["name"] == "errata"]
+    if errata:
+        parts.append(errors(errata[0]["columns"], found["verdicts"]))
+    elif found["verdicts"]:
         rows = [
             f"| {cell(v['statement'])} | {cell(v['measured'])} | {BADGES[v['holds']]} |"
             for v in found["verdicts"]
@@ -55,6 +63,14 @@ def section(name: str, found: dict[str, Any], pictures: set[str]) -> list[str]:
         parts.append("\n".join(["| Statement | Measured | Verdict |", "|---|---|---|", *rows]))
     parts += [wrapped(remark, "- ", "  ") for remark in found["remarks"]]
     return parts
+
+
+def errors(columns: dict[str, list[str]], verdicts: list[dict[str, Any]]) -> str:
+    """What is wrong in the paper, what is right, and the check."""
+    head = [*(name.capitalize() for name in columns), "Verdict"]
+    rows = zip(*columns.values(), [BADGES[verdict["holds"]] for verdict in verdicts], strict=True)
+    lines = [" | ".join(map(cell, row)) for row in (head, *rows)]
+    return "\n".join([f"| {lines[0]} |", "|---" * len(head) + "|", *(f"| {line} |" for line in lines[1:])])
 
 
 def cell(text: str) -> str:

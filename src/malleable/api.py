@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from malleable.replays import Replay
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
+    from malleable.theory.fw_cam import FixedWidthPlan
     from malleable.theory.meanfield import MeanField
     from malleable.theory.price_path import JobsBound
     from malleable.theory.relaxed import Bound
@@ -110,6 +111,7 @@ def replay(
     from malleable.model.job_list import JobList  # noqa: PLC0415 - ditto
 
     options: dict[str, Any] = {"bound": bound, "progress": progress}
+    parts = replays.read_shares(shares) if isinstance(shares, str) else shares
     trace, assumed = None, None
     if isinstance(source, JobList):
         jobs = source
@@ -123,11 +125,10 @@ def replay(
         jobs, cores, policies, baseline=baseline, resample=resample, seed=changes.get("seed") or 0,
         interpreted=interpreted, **options,
     )  # fmt: skip
-    if shares is None:
+    if parts is None:
         return found
     if trace is None or assumed is None:
         raise ParameterError("shares are of the jobs of a log", "give the log and not a list of its jobs")
-    parts = replays.read_shares(shares) if isinstance(shares, str) else list(shares)
     if found.interrupted:
         return found
     return found.with_shares(replays.share_curve(trace, cores, policies, parts, assumed, **options))
@@ -169,11 +170,11 @@ def write_trace(trace: Trace, path: str | Path) -> Path:
     return place
 
 
-def check_report() -> None:
-    """Raise an error that says what to install if reports cannot be written."""
-    from malleable import plots  # noqa: PLC0415 - ditto
+def check_report(path: str | Path) -> None:
+    """Raise an error if a report cannot be written there, before anything is computed."""
+    from malleable.reports import check_place  # noqa: PLC0415 - ditto
 
-    plots.check_installed()
+    check_place(path)
 
 
 def describe(
@@ -263,6 +264,19 @@ def bound_for_jobs(
     from malleable.theory import price_path  # noqa: PLC0415 - keeps `allocate` light
 
     return price_path.bound_for_jobs(jobs, cores, **options)
+
+
+def fixed_plan(
+    workload: Workload | str | Path, cores: float, load: float | None = None, policy: Policy | str = "fw-cam"
+) -> FixedWidthPlan:
+    """The slots of every class under `fw-cam` or `fw-cam-repaired`: width, number, load and exact wait."""
+    from malleable.policies.fw_cam import FwCam  # noqa: PLC0415 - keeps `allocate` light
+
+    cores = checked_cores(cores)
+    described, chosen = read_workload(workload, cores, load), Policy.of(policy)
+    if not isinstance(chosen, FwCam):
+        raise ParameterError(f"{label(policy, chosen)} has no fixed slots", "use fw-cam or fw-cam-repaired")
+    return chosen.plan(described, cores)
 
 
 def allocate(

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from malleable import catalog
 from malleable.catalog.spec import Spec
+from malleable.catalog.user_files import is_ours
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.numerics import residual_life
 
@@ -406,7 +407,7 @@ class Policy(Spec, ABC):
 
 def called(policy: Policy) -> str:
     """What to call a policy that was not named: its kind, or the class or function of a user's file."""
-    if not type(policy).__module__.startswith("malleable."):
+    if not is_ours(type(policy)):
         return type(policy).__name__
     return str(getattr(policy, "name", "")) or catalog.display("policies", policy.kind)
 

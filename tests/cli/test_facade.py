@@ -16,12 +16,7 @@ ALLOWED = {
     "malleable.results",  # what comes back, and whether it can be saved
     "malleable.catalog.families",  # names for --help, without importing anything
     "malleable.catalog.split_policies",  # what --policies means
-    "malleable.live.broker.http_client",  # the questions that the broker is asked, one method each
-    "malleable.live.programs.following",  # those that are asked until there is an answer
-    "malleable.live.programs.retention",  # what --keep means
-    "malleable.live.programs.nesting",  # the program that this command is a part of
-    "malleable.live.programs.standard_input",  # what is passed on of it
-    "malleable.live.broker.server.run",  # the broker itself
+    "malleable.live.api",  # the verbs of the broker, which load no NumPy
     "malleable.numerics.json_numbers",  # numbers as JSON can write them
     "malleable.__version__",
     "malleable.cli",

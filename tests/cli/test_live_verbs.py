@@ -262,6 +262,28 @@ def test_jobs_are_shown_changed_and_cancelled(broker):
     assert (job, "cancelled") in [(each["id"], each["state"]) for each in ended]
 
 
+def test_a_job_is_put_on_hold_and_resumed(broker):
+    """On hold a job that runs has no cores until it is resumed; its table says so, and jobs that end too."""
+    job = document(broker, "submit", "--", "sleep", "600")["id"]
+    wait_until(lambda: state(broker, job) == "running")
+    assert run(broker, "hold", job).out == f"on hold: {job}\n"
+    wait_until(lambda: state(broker, job) == "paused")
+    found = document(broker, "status", job)
+    assert (found["on_hold"], found["target"]) == (True, 0)
+    assert "on hold" in run(broker, "status").out
+    (resumed,) = document(broker, "resume", job)
+    assert resumed["on_hold"] is False
+    wait_until(lambda: state(broker, job) == "running")
+    assert document(broker, "status", job)["promised_share"] == 0.5
+    assert "times the work of an equal share; 0.5 and" in run(broker, "status", job).out
+    done = run(broker, "hold", "none", job)
+    assert (done.status, done.out) == (1, f"on hold: {job}\n")
+    assert "'none'" in done.err
+    run(broker, "cancel", job)
+    wait_until(lambda: state(broker, job) == "cancelled")
+    assert_one_line(run(broker, "hold", job), job)
+
+
 def test_cancelling_goes_on_after_a_job_that_cannot_be(broker):
     """`cancel ENDED NONE RUNNING` says what is wrong with the first two, and cancels the third."""
     ended = document(broker, "submit", "--wait", "--", "true")["id"]

@@ -14,9 +14,9 @@ from malleable.engine.gpu.arrivals import poisson_job, renewal_draws
 from malleable.engine.gpu.backends import Processor, Simulator
 from malleable.engine.gpu.cohort import Options
 from malleable.engine.gpu.cuda_api import cuda
-from malleable.engine.gpu.histogram_bins import histogram_bin
 from malleable.engine.gpu.jobs import departures as device_departures
 from malleable.engine.gpu.kernels import plain_kernel, simulated
+from malleable.engine.gpu.layout import histogram_bin
 from malleable.engine.gpu.run import GpuRun
 from malleable.engine.gpu.setting import make_setting
 from malleable.engine.kernels.class_kernel import histogram_bin as processor_bin

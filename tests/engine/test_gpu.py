@@ -17,11 +17,10 @@ import malleable
 from malleable.contracts import Distribution, Policy
 from malleable.engine.gpu import availability, cuda_api
 from malleable.engine.gpu import run as gpu_run
-from malleable.engine.gpu.inverse_table import log_inverse, tabulate
+from malleable.engine.gpu.arrivals import draws, philox
+from malleable.engine.gpu.cohort import placement
 from malleable.engine.gpu.kernels import DEVICE, LOCAL, SHARED
-from malleable.engine.gpu.laws import components, encode_laws, variate
-from malleable.engine.gpu.philox import draws, philox
-from malleable.engine.gpu.placement import placement
+from malleable.engine.gpu.laws import components, encode_laws, log_inverse, tabulate, variate
 from malleable.engine.gpu.run import replications_for
 from malleable.engine.gpu.setting import make_setting
 from malleable.errors import ParameterError, UnsupportedError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from malleable.contracts import Distribution
-from malleable.engine.gpu.inverse_table import scaled_table, tabulate
+from malleable.engine.gpu.laws import scaled_table, tabulate
 from support.cuda_simulator import check_cases
 
 CASES = Path(__file__).with_name("simulator_sweep_cases.py")

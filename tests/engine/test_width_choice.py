@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from malleable.engine import width_choice
+from malleable.engine import legal_widths as width_choice
 from support.examples import examples
 
 

@@ -7,7 +7,7 @@ import pytest
 from malleable.paper.contracts import FULL, NORMAL, QUICK
 from malleable.paper.experiments import e02_converge as e02
 from malleable.paper.experiments.e02_converge.cells import BETAS, QUICK_CORES, QUICK_FIXED
-from malleable.paper.experiments.shared.fw_cam_pools import CANDIDATES, best_planned, planned
+from malleable.paper.experiments.shared.fw_cam_pools import CANDIDATES, all_planned, best_planned, planned
 from support.paper_checks import broken, check_cells, check_findings, computed, scaled, verdict
 
 
@@ -66,6 +66,23 @@ def test_missing_points_are_marked(findings):
     marks = {(n, text) for n, _, text in findings.figures[0].panels[0].marks}
     assert marks == {(16.0, "unstable: β = 0.76"), (16.0, "infeasible: β = 0.9")}
     assert {"stable", "unstable", "infeasible"} <= set(findings.tables[0].columns["status"])
+
+
+def test_a_mark_names_the_beta_that_has_no_plan_there(values):
+    """β = 0.8 has plans on 16 cores and none on 43: marks of a line all belong to the β that is named."""
+
+    def more(v):
+        for beta in (0.76, 0.8, 0.9):
+            more_rows = all_planned([8, 38, 43, 45, 54], beta, 0.25, 20)
+            v[f"exact-{beta}"] = sorted(v[f"exact-{beta}"] + more_rows, key=lambda row: row["cores"])
+
+    marks = e02.findings(QUICK, broken(values, more)).figures[0].panels[0].marks
+    named = {height: text for _, height, text in marks if text}
+    lines = {(named[height], n) for n, height, _ in marks}
+    assert ("unstable: β = 0.8", 43.0) in lines
+    assert ("unstable: β = 0.8", 16.0) not in lines
+    assert {n for text, n in lines if text == "infeasible: β = 0.9"} == {8.0, 16.0}
+    assert {43.0, 45.0, 54.0} <= {n for _, n in lines}
 
 
 def test_a_policy_that_stays_above_does_not_converge(values):

@@ -84,7 +84,8 @@ def test_a_wrong_threshold_is_told(values):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("falling", 0), ("passive", 0), ("worst_loss", 1e-3), ("free_share", 0.5)]
+    ("key", "value"),
+    [("falling", 0), ("passive", 0), ("rises", -1), ("worst_loss", 1e-3), ("free_share", 0.5)],
 )
 def test_one_point_that_is_not_indexable_is_told(key, value, values):
     """A rise, a job served again, an action that is not the cheapest, cores unused although free."""
@@ -95,10 +96,21 @@ def test_one_point_that_is_not_indexable_is_told(key, value, values):
     assert verdict(e07.findings(QUICK, broken(values, spoil)), INDEXABLE).holds is False
 
 
+def test_a_value_that_value_iteration_does_not_find_is_told(values):
+    """One size at which V is wrong, or above the cost of one action for life, turns the verdict."""
+    for key, factor in (("optimal", 1.01), ("held", 0.98)):
+
+        def spoil(v, key=key, factor=factor):
+            v["values"][key][1][40] *= factor
+
+        changed = e07.findings(QUICK, broken(values, spoil))
+        assert verdict(changed, "The least discounted cost").holds is False
+
+
 def test_rising_actions_are_counted(monkeypatch):
     """A solver whose action rises once, at one price, fails the grid's own count."""
 
-    def rises(_speedup, x, _weight, l, _discount):
+    def rises(_speedup, x, _weight, l, _discount, *, constant=False):
         k = np.maximum(1.0, 1.0 / np.asarray(l)) + 0.0 * np.asarray(x)
         k[..., 7] = 0.5 * k[..., 8]
         return k

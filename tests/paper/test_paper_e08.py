@@ -44,6 +44,26 @@ def test_verdicts(findings):
     assert verdict(findings, FOLLOWS).holds is not False
 
 
+def test_the_verdict_says_what_is_proved(values, findings):
+    """All settings here satisfy the theorem; one that did not would be called measured."""
+    told = verdict(findings, PAPER).measured
+    assert told.startswith("proved in 4 of 4 settings; ")
+
+    def unproved(v):
+        v["study-1-0.8"]["proved"] = False
+
+    told = verdict(e08.findings(QUICK, broken(values, unproved)), PAPER).measured
+    assert told.startswith("proved in 3 of 4 settings, measured in the others; ")
+
+
+def test_the_bracket_holds_the_fixed_point(values):
+    """The lower trajectory rises and the upper falls to the jobs at the fixed point (those on 64 cores)."""
+    found = values["bracket-0.25"]
+    fixed = np.array([1.0332, 1.8960, 1.4887]) / 64.0
+    for side in ("lower", "upper"):
+        assert np.array(found[side]["jobs"][-1]) == pytest.approx(fixed, rel=1e-3)
+
+
 def test_the_fixed_point_and_its_rate(values):
     """MODEL.md §6: V*, the widths k*, and the slowest eigenvalue −2.897."""
     found = values["fluid-1"]

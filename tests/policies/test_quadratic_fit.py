@@ -8,8 +8,7 @@ import pytest
 from malleable.contracts import Policy
 from malleable.engine.kernels.count_kernel import Visits, count_kernel, follow
 from malleable.policies.improved.count_value import Value
-from malleable.policies.improved.count_value_fit import Chain, bellman, drift, fitted
-from malleable.policies.improved.paths import blind_wham
+from malleable.policies.improved.count_value_fit import Chain, bellman, blind_wham, drift, fitted
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
 from support.chains import AMDAHL, POWER, exponential, phases, workload

@@ -18,9 +18,9 @@ from malleable.paper.experiments.e15_few_cores.systems import WORKLOADS as SYSTE
 from malleable.paper.experiments.shared.workloads import short_and_long
 from malleable.policies.base import job_rows
 from malleable.policies.base.paired_trial import Trial
-from malleable.policies.fitted import improvement as improving
-from malleable.policies.fitted.size_value import fitted_rule, value_numbers
-from malleable.policies.fitted.size_value_fit import features, size_moments, slopes
+from malleable.policies.improved import size_value_fit as improving
+from malleable.policies.improved.size_value import fitted_rule, value_numbers
+from malleable.policies.improved.size_value_fit import features, size_moments, slopes
 from malleable.policies.wham_discounted import WhamDiscounted
 from malleable.policies.wham_fitted import SteppedBackWarning, WhamFitted
 from malleable.theory.core_division import RealCores

@@ -14,10 +14,16 @@ from malleable.model.jobs import Jobs
 from malleable.paper.experiments.e10b_discounted.discounting import WORKLOADS
 from malleable.policies.base import job_rows
 from malleable.policies.base.paired_trial import Trial, relative
-from malleable.policies.improved import paths
+from malleable.policies.improved import count_value_fit as paths
 from malleable.policies.improved import plan as planning
-from malleable.policies.improved.count_value import COUNT_VALUE, NOW, Value, value_table, write_weights
-from malleable.policies.improved.improved_rule import improved_rule
+from malleable.policies.improved.count_value import (
+    COUNT_VALUE,
+    NOW,
+    Value,
+    improved_rule,
+    value_table,
+    write_weights,
+)
 from malleable.policies.improved.job_rules import improved_jobs_rule, improved_jobs_table
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.core_division import RealCores

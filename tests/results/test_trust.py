@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from malleable import compare, simulate
-from malleable.engine.pools import pool_loads
+from malleable.engine.enforcement import pool_loads
 from malleable.engine.rule_interface import POOLS, ClassProgram
 from malleable.model import JobClass, Workload, paper_workload
 from malleable.paper.experiments.shared.fw_cam_pools import planned

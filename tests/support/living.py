@@ -158,7 +158,7 @@ def alive(pids: list[int]) -> list[int]:
 def assert_gone(pids: list[int]) -> None:
     """Nothing is left of the processes."""
     assert pids
-    wait_until(lambda: not alive(pids), f"end of {pids}", seconds=10.0)
+    wait_until(lambda: not alive(pids), f"end of {pids}")
 
 
 def _session(leader: int) -> list[int]:

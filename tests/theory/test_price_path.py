@@ -310,3 +310,28 @@ def test_what_it_refuses_and_what_it_stops_for():
     assert 0.0 < found.alone <= found.bound
     assert found.per_job == pytest.approx(found.bound / 50)
     assert set(found.to_dict()) >= {"bound", "per_job", "alone", "cells", "steps"}
+
+
+def test_pooled_work_is_served_as_by_one_fast_machine():
+    """Alike weights: SRPT by hand. Others, if all come at once: by weight over length, which is exact."""
+    workload = paper_workload(4, 0.5)
+    times, sizes = np.array([0.0, 1.0, 1.5, 9.0]), np.array([8.0, 2.0, 4.0, 1.0])
+    same = JobList(workload, times, np.zeros(4), sizes, weights=np.full(4, 2.0))
+    # Lengths 2, .5, 1, .25 on 4 cores: the first has 1 left at time 1, the second ends at 1.5.
+    assert OwnSchedules(same, 4.0).pooled(4.0) == pytest.approx(2.0 * (2.5 + 0.5 + 2.0 + 0.25))
+    weights = np.array([1.0, 3.0, 0.5, 2.0])
+    at_once = JobList(workload, np.zeros(4), np.zeros(4), sizes, weights=weights)
+    order = np.argsort(-weights / sizes)
+    smith = float(weights[order] @ np.cumsum(sizes[order] / 4.0))
+    assert OwnSchedules(at_once, 4.0).pooled(4.0) == pytest.approx(smith)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_compiled_pool_says_what_the_plain_one_does(seed):
+    """And both lie below the cost of any policy by the tests above, as all bounds do."""
+    jobs, cores = random_list(seed, 60)
+    own = OwnSchedules(jobs, cores)
+    alike = bool((own.weights == own.weights[0]).all())
+    lengths = jobs.sizes * own.least / cores
+    plain = price_kernel.pooled_cost(jobs.times - jobs.times[0], lengths, own.weights, alike)
+    assert own.pooled(cores) == pytest.approx(plain, rel=1e-12)

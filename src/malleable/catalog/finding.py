@@ -15,13 +15,51 @@ import functools
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from malleable.catalog.options import parse_options
 from malleable.catalog.spec import Spec
 from malleable.catalog.user_files import defined, load_module, load_object
-from malleable.errors import MalleableError, UnknownKindError, did_you_mean
+from malleable.errors import MalleableError, ParameterError, UnknownKindError, did_you_mean
+
+
+def parse_options(text: str) -> dict[str, Any]:
+    """Read `beta=0.8,shared=true` into numbers, booleans and strings."""
+    options: dict[str, Any] = {}
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise UnknownKindError(
+                f"cannot read the option {item!r}", "write options as name:key=value,key=value"
+            )
+        options[key.strip().replace("-", "_")] = _literal(value.strip())
+    return options
+
+
+def _literal(text: str) -> Any:
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    parts = [_literal(part) for part in text.split("/")] if "/" in text else []
+    # Widths such as 4/2/8 are a list; a name such as c/x is not.
+    return tuple(parts) if parts and not any(isinstance(part, str) for part in parts) else text
+
+
+def split_policies(text: str) -> list[str]:
+    """Policies at the commas; `key=value` behind a comma still belongs to the policy before it."""
+    found: list[str] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if found and "=" in part and ":" not in part.partition("=")[0]:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
+
 
 PACKAGE = Path(__file__).parents[1]
 SHORT = 40
@@ -193,3 +231,23 @@ def build(family: str, text: str, contract: type[Spec] = Spec) -> Any:
         return found.from_parameters(options)
     except MalleableError as error:
         raise error.within(reference or head) from None
+
+
+def from_document(family: str, value: Any) -> Any:
+    """Build a spec from a table with a `kind`; errors name the key."""
+    if not isinstance(value, Mapping):
+        hint = "write a table, such as { kind = ... }"
+        raise ParameterError(f"must be a table with a 'kind', got {value!r:.60}", hint)
+    if "kind" not in value:
+        raise ParameterError("missing key 'kind'", f"known kinds: {', '.join(sorted(kinds(family)))}")
+    kind = value["kind"]
+    if not isinstance(kind, str):
+        raise ParameterError(f"must be a string, got {kind!r:.60}", path=("kind",))
+    try:
+        cls = find(family, kind)
+    except MalleableError as error:
+        raise error.within("kind") from None
+    keys = {key: item for key, item in value.items() if key != "kind"}
+    if not all(isinstance(key, str) for key in keys):
+        raise ParameterError(f"keys must be strings, got {list(keys)!r:.60}", did_you_mean(kind, [kind]))
+    return cls.from_parameters(keys)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import queue
 import re
-import sys
 import threading
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar
 
 import typer
 
 from malleable.cli import _signals
-from malleable.cli._shared import show
+from malleable.cli._shared import print_json, say_error, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.table import Table
 
-    from malleable.live.broker.http_client import BrokerClient
+    from malleable.live.api import BrokerClient
 
 Item = TypeVar("Item")
 LOOK_SECONDS = 0.1
@@ -35,16 +34,10 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The name of a j
 
 
 def broker() -> BrokerClient:
-    """The user's broker; an error with a hint if none runs, or if the extra is not installed."""
-    from malleable.errors import ExecutionError, to_install
+    """The user's broker; an error with a hint if none runs."""
+    from malleable.live import api
 
-    # httpx brings a command line of its own, which takes longer to load than all the rest; it works without.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-    try:
-        from malleable.live.broker.http_client import BrokerClient
-    except ImportError as error:
-        raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
-    return BrokerClient()
+    return api.broker()
 
 
 def bytes_of(text: str, name: str = "memory", example: str = "4G") -> float:
@@ -113,11 +106,24 @@ def job_table(status: dict[str, Any], jobs: list[dict[str, Any]]) -> Table:
     for job in jobs:
         progress, code = job.get("progress"), job.get("exit_code")
         made.add_row(
-            job["id"], job["class"], job["state"], _cores(job),
+            job["id"], job["class"], "on hold" if job.get("on_hold") else job["state"], _cores(job),
             "–" if progress is None else f"{100 * progress:.0f} %",
             show(job["weight"], 3), "" if code is None else str(code), shortened(job.get("command")),
         )  # fmt: skip
     return made
+
+
+def say_each(answers: list[dict[str, Any]], done: str, *, as_json: bool) -> None:
+    """What became of each of several jobs; the status is 1 if it failed for one."""
+    if as_json:
+        print_json(answers)
+    for one in answers:
+        if "error" in one:
+            say_error(one["error"], one["hint"])
+        elif not as_json:
+            typer.echo(f"{done} {one['id']}")
+    if any("error" in one for one in answers):
+        raise typer.Exit(1)
 
 
 def duration(seconds: float) -> str:

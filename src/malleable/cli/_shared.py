@@ -22,6 +22,9 @@ WorkloadArgument = Annotated[
     str, typer.Argument(metavar="WORKLOAD", help="A built-in workload (paper), a TOML file, or - for stdin.")
 ]
 CoresOption = Annotated[str, typer.Option("--cores", "-n", metavar="N", help="Number of cores, at least 1.")]
+ManyCoresOption = Annotated[
+    str, typer.Option("--cores", "-n", metavar="N[,M…]", help="Number of cores, at least 1, or several.")
+]
 LoadOption = Annotated[
     str | None,
     typer.Option(
@@ -94,6 +97,11 @@ def whole(text: str, name: str, example: str) -> int:
 def scale(cores: str, load: str | None) -> tuple[float, float | None]:
     """The number of cores and the load that a command names; the library checks them."""
     return number(cores, "cores"), None if load is None else number(load, "load")
+
+
+def several(cores: str, load: str | None) -> list[tuple[float, float | None]]:
+    """Each of the numbers of cores that a command names, with the load."""
+    return [scale(one.strip(), load) for one in cores.split(",")]
 
 
 def deliver_files(found: Any, plot: str | None, page: str | None, *, quiet: bool) -> None:

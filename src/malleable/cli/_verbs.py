@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 VERBS = (
     "bound", "plan", "allocate", "explain", "meanfield", "simulate", "compare", "play", "measure", "fit",
     "trace", "workload", "replay", "paper",
-    "serve", "submit", "status", "watch", "logs", "cancel", "set", "drain", "list",
+    "serve", "submit", "status", "watch", "logs", "cancel", "hold", "resume", "set", "drain", "list",
 )  # fmt: skip
 """The commands, in the order of the help."""
 MODULES = {"set": "set_values", "list": "list_kinds"}

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from malleable.cli._live import broker
-from malleable.cli._shared import JsonOption, print_json, say_error
+from malleable.cli._live import broker, say_each
+from malleable.cli._shared import JsonOption  # noqa: TC001 - typer reads it
 
 
 def command(
@@ -16,13 +16,4 @@ def command(
 ) -> None:
     """Ask jobs to end: programs with all that they started (SIGTERM, then SIGKILL), clients as they will."""
     with broker() as client:
-        asked = client.cancel_each(jobs)
-    if as_json:
-        print_json(asked)
-    for one in asked:
-        if "error" in one:
-            say_error(one["error"], one["hint"])
-        elif not as_json:
-            typer.echo(f"cancelling {one['id']}")
-    if any("error" in one for one in asked):
-        raise typer.Exit(1)
+        say_each(client.cancel_each(jobs), "cancelling", as_json=as_json)

@@ -78,10 +78,10 @@ def command(
 def _print(found: Explanation, *, reasons: bool) -> None:
     out = console()
     for sentence in found.words:
-        out.print(sentence, soft_wrap=True)
+        out.print(sentence)
     if reasons and len(found.jobs) <= MOST_REASONS:
         for job in found.jobs:
-            out.print(f"{job.id} {job.why}.", soft_wrap=True)
+            out.print(f"{job.id} {job.why}.")
     if not found.jobs:
         return
     headings, rows = found.table()

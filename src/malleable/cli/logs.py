@@ -23,7 +23,7 @@ def command(
             for block in client.log(job, stream):
                 write_bytes(sys.stdout, block)
             return
-    from malleable.live.programs.following import follow as following
+    from malleable.live.api import follow as following
 
     for block in attentively(following(job, stream)):
         write_bytes(sys.stdout, block)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from malleable.cli._shared import (
-    CoresOption,
     JsonOption,
     LoadOption,
+    ManyCoresOption,
     PolicyOption,
     WorkloadArgument,
     console,
     print_json,
-    scale,
+    several,
     show,
     table,
 )
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def command(
     workload: WorkloadArgument,
-    cores: CoresOption,
+    cores: ManyCoresOption,
     load: LoadOption = None,
     policy: PolicyOption = "wham",
     starts: Annotated[
@@ -40,18 +40,35 @@ def command(
 
     from malleable import api
 
-    n, rho = scale(cores, load)
-    described = api.read_workload(workload, n, rho)
+    settings, documents = several(cores, load), []
+    described = api.read_workload(workload)
     screen = Console(stderr=True)
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("trajectories", total=starts)
-        report: Callable[[int, int], None] = lambda done, total: bar.update(task, completed=done, total=total)  # noqa: E731
-        result = api.mean_field(described, n, None, policy, starts=starts, seed=seed, progress=report)
-    document = {**result.to_dict(), "policy": policy}
+        task = bar.add_task("trajectories", total=starts * len(settings))
+        for place, (n, rho) in enumerate(settings):
+            before = place * starts
+            report: Callable[[int, int], None] = lambda done, _, before=before: bar.update(  # type: ignore[misc]  # noqa: E731
+                task, completed=before + done
+            )
+            result = api.mean_field(described, n, rho, policy, starts=starts, seed=seed, progress=report)
+            documents.append({**result.to_dict(), "policy": policy})
     if as_json:
-        print_json(document)
+        print_json({"results": documents} if len(documents) > 1 else documents[0])
+    elif len(documents) > 1:
+        _print_many(described.name, documents)
     else:
-        _print(described.name, document)
+        _print(described.name, documents[0])
+
+
+def _print_many(name: str, documents: list[dict[str, Any]]) -> None:
+    """The mean field on several numbers of cores, side by side."""
+    columns = ("load", "n → ∞", "with 1/n", "coefficient", "stable")
+    rows = table(f"{documents[0]['policy']} on {name}: cost per job", "cores", *columns, words=0)
+    for one in documents:
+        refined = one["refined"]
+        numbers = (one["load"], one["cost"], refined["cost"], refined["coefficient"])
+        rows.add_row(f"{one['cores']:.15g}", *map(show, numbers), "yes" if one["stable"] else "NO")
+    console().print(rows)
 
 
 def _print(name: str, document: dict[str, Any]) -> None:

@@ -72,6 +72,10 @@ def _print(found: Reproduction) -> None:
             word = Text(verdict.word, style=COLOURS[verdict.word])
             rows.add_row(chapter.name, verdict.statement, word)
     out.print(rows)
+    for whose, of_the_paper in (("the paper's claims", True), ("claims beyond the paper", False)):
+        counts = found.counts(of_the_paper=of_the_paper)
+        if counts.total():
+            out.print(f"{whose}: {counts['holds']} of {counts.total()} hold")
     out.print(f"{found.page}", soft_wrap=True)
 
 

@@ -155,8 +155,9 @@ def command(
 def _print(found: Plan) -> None:
     out = console()
     for sentence in found.words:
-        out.print(sentence, soft_wrap=True)
-    for headings, rows in (found.table(), found.changes_table()):
+        out.print(sentence)
+    # Where nothing was run there is nothing to see but the bound, which the words name.
+    for headings, rows in (found.table() if found.jobs else ((), []), found.changes_table()):
         if rows:
             made = table("", *headings, words=0 if headings[0] == "cores" else 1)
             for row in rows:

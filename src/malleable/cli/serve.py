@@ -100,14 +100,11 @@ def command(
     ] = False,
 ) -> None:
     """Run the broker of this machine, until Ctrl-C; programs that were submitted go on without it."""
-    from malleable.errors import ExecutionError, to_install
+    from malleable.live import api
 
-    try:
-        from malleable.live.broker.server.run import Settings, serve
-        from malleable.live.programs.retention import Keep
-    except ImportError as error:
-        raise ExecutionError(f"this needs the package {error.name!r}", to_install("live")) from None
-    settings = Settings(
+    api.serve(
+        keep,
+        _say_where,
         cores=None if cores is None else whole(cores, "cores", "4"),
         policy=policy,
         workload=workload,
@@ -118,12 +115,10 @@ def command(
         grace=number(grace, "grace"),
         guarantee=number(guarantee, "guarantee"),
         longest_pause=number(longest_pause, "longest-pause"),
-        keep=Keep.parse(keep),
         most_output=math.inf if most_output == "all" else bytes_of(most_output, "most-output", "1G"),
         log_file=log_file,
         log_level=log_level,
     )
-    serve(settings, _say_where)
 
 
 def _say_where(place: Place) -> None:

@@ -63,6 +63,7 @@ def _facts(found: dict[str, Any], now: float) -> Iterator[tuple[str, str]]:
     yield "CPUs", ", ".join(map(str, found["cpus"]))
     yield "progress", _progress(found)
     yield "left", _left(found) if present else ""
+    yield "done so far", _over_share(found)
     yield "most cores", str(found.get("max_cores") or "")
     yield "memory", f"{found['memory'] / 2**20:,.0f} MiB" if found.get("memory") else ""
     yield "log", "removed" if found.get("removed") and found.get("started") else ""
@@ -101,6 +102,14 @@ def _progress(found: dict[str, Any]) -> str:
     if done is None or not units or (found["state"] == "finished" and done != units):
         return f"{100 * found['progress']:.0f} %"  # a finished one has done all, whatever it said last
     return f"{100 * found['progress']:.0f} % ({show(done)} of {show(units)})"
+
+
+def _over_share(found: dict[str, Any]) -> str:
+    """How its work compares with what an equal share of the machine would have done, and with the promise."""
+    over, promised = found.get("over_share"), found.get("promised_share")
+    if over is None or promised is None:
+        return ""
+    return f"{over:.2f} times the work of an equal share; {show(promised, 3)} and a few seconds are promised"
 
 
 def _left(found: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from malleable.cli._shared import JsonOption, number, print_json, say, whole
 from malleable.cli._streams import silence
 
 if TYPE_CHECKING:
-    from malleable.live.programs.nesting import Parent
+    from malleable.live.api import Parent
 
 FIRST_WHY, LONGEST_WHY = 2.0, 60.0
 """Seconds between two looks at why a program is not started; thousands may wait."""
@@ -78,8 +78,7 @@ def command(
         "max_cores": None if max_cores is None else whole(max_cores, "max-cores", "4"),
         "on_resize": None if on_resize is None else _utf8(on_resize),
     }
-    from malleable.live.programs.nesting import parent
-    from malleable.live.programs.standard_input import is_left_unread, offered
+    from malleable.live.api import is_left_unread, offered, parent
 
     if wait and (inside := parent()):
         _run_inside(inside, program, quiet=as_json)
@@ -111,7 +110,7 @@ def _utf8(word: str) -> str:
 
 def _run_inside(inside: Parent, program: list[str], *, quiet: bool) -> NoReturn:
     """Run a program as a part of the one that waits for it, and exit with its status."""
-    from malleable.live.programs.following import exit_status
+    from malleable.live.api import exit_status
 
     say(f"this is a part of job {inside.job}, which waits for it, and runs on the cores of that")
     if not quiet:
@@ -123,7 +122,7 @@ def _run_inside(inside: Parent, program: list[str], *, quiet: bool) -> NoReturn:
 
 def _wait(job: str, *, quiet: bool) -> None:
     """Show what a program prints until it has ended, and exit with its status."""
-    from malleable.live.programs.following import at_the_end, exit_status, follow
+    from malleable.live.api import at_the_end, exit_status, follow
 
     closed = threading.Event()
 
@@ -175,7 +174,7 @@ def _tell_why_it_waits(job: str) -> None:
 
 def _give_up(job: str) -> None:
     """A signal: the program is to end, unless it is only the terminal that was closed."""
-    from malleable.live.broker.http_client import NoBrokerError
+    from malleable.live.api import NoBrokerError
 
     if _signals.received() and _signals.status() == 128 + signal.SIGHUP:
         raise KeyboardInterrupt

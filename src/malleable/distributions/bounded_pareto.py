@@ -23,8 +23,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive
 from malleable.contracts import Distribution
-from malleable.distributions.base.float_limits import power, product
-from malleable.distributions.base.interval import check_ends
+from malleable.distributions.base.float_limits import check_ends, power, product
 from malleable.distributions.base.inverse import LAW, Inverse
 
 if TYPE_CHECKING:

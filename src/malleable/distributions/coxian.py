@@ -14,7 +14,7 @@ import numpy as np
 
 from malleable.catalog.spec import Positive, Probability
 from malleable.contracts import Distribution
-from malleable.distributions.base import phase_ages, phases
+from malleable.distributions.base import phases
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ class Coxian(Distribution):
         return total
 
     def survival(self, x: FloatArray) -> FloatArray:
-        return phase_ages.survival(*self.phase_type(), np.asarray(x, dtype=float))
+        return phases.survival(*self.phase_type(), np.asarray(x, dtype=float))
 
     def mean_remaining(self, done: FloatArray) -> FloatArray:
-        return phase_ages.mean_remaining(*self.phase_type(), np.asarray(done, dtype=float))
+        return phases.mean_remaining(*self.phase_type(), np.asarray(done, dtype=float))
 
     def scaled(self, factor: float) -> Coxian:
         return Coxian(tuple(rate / factor for rate in self.rates), self.probabilities)

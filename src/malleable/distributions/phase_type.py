@@ -17,7 +17,7 @@ from annotated_types import Gt, Lt
 
 from malleable.catalog.spec import INFINITY, Probability
 from malleable.contracts import Distribution
-from malleable.distributions.base import phase_ages, phases
+from malleable.distributions.base import phases
 from malleable.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ class PhaseType(Distribution):
         return total
 
     def survival(self, x: FloatArray) -> FloatArray:
-        return phase_ages.survival(*self.phase_type(), np.asarray(x, dtype=float))
+        return phases.survival(*self.phase_type(), np.asarray(x, dtype=float))
 
     def mean_remaining(self, done: FloatArray) -> FloatArray:
-        return phase_ages.mean_remaining(*self.phase_type(), np.asarray(done, dtype=float))
+        return phases.mean_remaining(*self.phase_type(), np.asarray(done, dtype=float))
 
     def scaled(self, factor: float) -> PhaseType:
         return PhaseType(self.initial, tuple(tuple(rate / factor for rate in row) for row in self.generator))

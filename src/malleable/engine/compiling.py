@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from numba import float64, njit, types, void
+from numba import float64, int64, njit, types, void
 from numba.core.registry import CPUDispatcher
 
 from malleable.catalog.code_digest import UnknownContentError, code_digest, references
+from malleable.catalog.user_files import is_ours
 from malleable.engine.code_cache import CodeCache
 from malleable.engine.helper_code import WholeCompiler, hand_environments, helper_code
+from malleable.engine.legal_widths import legalise, set_aside
 
 config: Any = numba.config
 
@@ -46,8 +48,6 @@ PLAIN: dict[str, Any] = {"error_model": "numpy"}
 CHECKED: dict[str, Any] = {"error_model": "numpy", "boundscheck": True}
 NAMING = "helpers without symbols"
 """Part of every digest, so that code that was kept in another form is not found any more."""
-OWN = __name__.partition(".")[0]
-"""The package whose code needs no checks."""
 
 
 class RuleAddress:
@@ -218,11 +218,6 @@ def _plain(function: Any) -> Any:
     return function.py_func if isinstance(function, CPUDispatcher) else function
 
 
-def is_ours(function: Any) -> bool:
-    """Whether a function is of this package, and so can be trusted with memory."""
-    return str(getattr(function, "__module__", "")).partition(".")[0] == OWN
-
-
 def helpers(function: Any) -> dict[str, python_types.FunctionType]:
     """The plain functions that a function may call, by the names it has for them."""
     plain = {name: _plain(value) for name, value in references(function).items()}
@@ -256,3 +251,10 @@ def compile_rule(function: Callable[..., Any], signature: Any, name: str) -> tup
     message = f"policy {name} cannot be compiled ({reason:.120}); it runs interpreted, 50 to 500 times slower"
     warnings.warn(message, SlowPolicyWarning, stacklevel=2)
     return function, False
+
+
+def compiled_stage() -> tuple[Any, Any]:
+    """`set_aside` and `legalise` of `legal_widths` as machine code, for who asks often about many jobs."""
+    tuple_type: Any = types.Tuple
+    aside = tuple_type((int64, float64))(F2, F1, float64, float64, F1, int64[::1], F1)
+    return compiled(set_aside, aside), compiled(legalise, void(F2, int64[::1], int64, F1, float64, F1, F1))

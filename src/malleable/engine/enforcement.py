@@ -4,23 +4,33 @@
 sane if it has one number for each job, none of them NaN or negative, and they add up to at most n; where
 whole cores were asked for, all of them are whole; a part of one core is for policies that say that they share
 cores. `legal_widths` then makes it fit the machine.
+
+Pools: slots of fixed width that belong to one class. How wide they are, and how busy.
+
+A pool is a queue of its own. It may be nearly full on a machine that is not, and then it is the pool that
+says how long queues get and how slowly they forget.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from malleable.catalog.user_files import is_ours
 from malleable.engine.rule_interface import (
+    COUNTS,
     DONE,
     NEGATIVE,
     NOT_A_NUMBER,
     OVER_ALLOCATED,
     PART_OF_A_CORE,
+    POOLS,
     STUCK,
     TOLERANCE,
+    Program,
     inlined,
 )
 from malleable.errors import MalleableError, PolicyError, PolicyRaisedError
@@ -29,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from malleable.contracts import Allocation, FloatArray
+    from malleable.model import Workload
+
 
 HINT = "cores must be numbers of at least 0 that add up to at most n"
 SHARING_HINT = "give 0 or at least 1, or say that it shares cores: set its attribute `sharing = True`"
@@ -148,6 +160,34 @@ def blame_policy(policy: Any, name: str) -> Iterator[None]:
     except MalleableError:
         raise
     except Exception as error:
-        if type(policy).__module__.startswith("malleable.") and not hasattr(policy, "function"):
+        if is_ours(type(policy)) and not hasattr(policy, "function"):
             raise
         raise PolicyRaisedError.of(name, error) from error
+
+
+def pool_widths(program: Program, cores: float, classes: int) -> FloatArray:
+    """Cores of a slot of each class, checked: a pool's rule has only one answer."""
+    slots, widths = np.asarray(program.slots), np.zeros(classes)
+    if slots.shape != (classes,) or not all(n >= 0 and n == int(n) for n in program.slots):
+        raise PolicyError(
+            f"the policy has the slots {program.slots!r:.60} for {classes} classes",
+            "give a whole number of slots for each class",
+        )
+    program.rule(np.zeros(classes), cores, program.table.copy(), widths)
+    total = float(slots[slots > 0] @ widths[slots > 0])
+    if not (total <= cores * (1.0 + TOLERANCE) and (widths >= 0.0).all()):
+        wrong = NOT_A_NUMBER if np.isnan(widths).any() else NEGATIVE
+        status = wrong if not (widths >= 0.0).all() else OVER_ALLOCATED
+        shown = ", ".join(f"{n} of {k:g} cores" for n, k in zip(program.slots, widths, strict=True))
+        raise refusal(status, cores, "in its pools", shown)
+    return widths
+
+
+def pool_loads(program: Program, workload: Workload, cores: float) -> tuple[float, ...]:
+    """The load of each class's pool; empty where the policy has no pools."""
+    if program.sees != COUNTS or program.discipline != POOLS:
+        return ()
+    widths = pool_widths(program, cores, len(workload.classes))
+    speeds = np.array([float(s(k)) for s, k in zip(workload.speedups, widths, strict=True)])
+    rows = zip(workload.loads, np.asarray(program.slots) * speeds, strict=True)
+    return tuple(float(load / most) if most > 0.0 else inf for load, most in rows)

@@ -108,3 +108,8 @@ class Findings:
     verdicts: tuple[Verdict, ...] = ()
     remarks: tuple[str, ...] = ()
     """What to know when reading the numbers: choices made where the paper is silent, limits of the method."""
+
+    @property
+    def of_the_paper(self) -> bool:
+        """Whether these are claims of the paper, and not of this project."""
+        return not self.source.startswith("beyond the paper")

@@ -6,13 +6,14 @@ to the files beside it.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from malleable import plots
+from malleable.paper.write import count_verdicts
 from malleable.plots import pages
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Mapping, Sequence
 
     from malleable.paper.contracts import Table
@@ -24,7 +25,10 @@ BADGES = {"holds": "✓", "fails": "✗", "undecided": "?"}
 
 def page(chapters: Sequence[Chapter], manifest: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
     """The page; `pictures` are the figures as SVG, by name, for paper and for browsers without scripts."""
-    counts = Counter(verdict.word for chapter in chapters for verdict in chapter.findings.verdicts)
+    claims = (
+        ("Claims of the paper", count_verdicts(chapters, of_the_paper=True)),
+        ("Claims of this project, beyond the paper", count_verdicts(chapters, of_the_paper=False)),
+    )
     figures = {figure.name: figure for chapter in chapters for figure in chapter.findings.figures}
     return pages.render(
         "malleable.paper",
@@ -33,11 +37,15 @@ def page(chapters: Sequence[Chapter], manifest: Mapping[str, Any], pictures: Map
         pictures,
         chapters=chapters,
         manifest=manifest,
-        counts=[(word, sign, counts[word]) for word, sign in BADGES.items()],
+        counts=[(title, _badges(counts)) for title, counts in claims if counts.total()],
         badges=BADGES,
         suffixes=(*plots.SUFFIXES, "csv"),
         rows=rows,
     )
+
+
+def _badges(counts: Counter[str]) -> list[tuple[str, str, int]]:
+    return [(word, sign, counts[word]) for word, sign in BADGES.items()]
 
 
 def rows(table: Table) -> list[tuple[Any, ...]]:

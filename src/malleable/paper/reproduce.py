@@ -18,10 +18,11 @@ from malleable.paper.cell_store import MISSING, CellStore
 from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict, failed
 from malleable.paper.precompile import Rules, rules_of
 from malleable.paper.workers import carry_out
-from malleable.paper.write import Chapter, publish
+from malleable.paper.write import WORDS, Chapter, count_verdicts, publish
 from malleable.plots import check_installed
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterable
 
     from malleable.paper.workers import Report
@@ -80,6 +81,10 @@ class Reproduction:
     drawn: tuple[str, ...]
     """Figures that had to be drawn; the others were there."""
 
+    def counts(self, *, of_the_paper: bool) -> Counter[str]:
+        """How many statements hold, fail or are undecided, of the paper or of this project."""
+        return count_verdicts(self.chapters, of_the_paper=of_the_paper)
+
     def to_dict(self) -> dict[str, Any]:
         """The verdicts as one document."""
         verdicts = [
@@ -89,11 +94,24 @@ class Reproduction:
                 "verdict": verdict.word,
                 "holds": verdict.holds,
                 "measured": verdict.measured,
+                "of_the_paper": chapter.findings.of_the_paper,
             }
             for chapter in self.chapters
             for verdict in chapter.findings.verdicts
         ]
-        return {"effort": self.effort.name, "page": self.page.as_posix(), "verdicts": verdicts}
+        counts = {
+            name: {word: found[word] for word in WORDS}
+            for name, found in (
+                ("paper", self.counts(of_the_paper=True)),
+                ("ours", self.counts(of_the_paper=False)),
+            )
+        }
+        return {
+            "effort": self.effort.name,
+            "page": self.page.as_posix(),
+            "counts": counts,
+            "verdicts": verdicts,
+        }
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -47,6 +48,19 @@ class Chapter:
     """Values of its cells."""
     asked: tuple[Mapping[str, Any], ...] = ()
     """Arguments of its cells."""
+
+
+WORDS = ("holds", "fails", "undecided")
+
+
+def count_verdicts(chapters: Iterable[Chapter], *, of_the_paper: bool) -> Counter[str]:
+    """How many statements hold, fail or are undecided, of the paper or of this project."""
+    return Counter(
+        verdict.word
+        for chapter in chapters
+        if chapter.findings.of_the_paper == of_the_paper
+        for verdict in chapter.findings.verdicts
+    )
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST = 1 << 20
 """Cores up to which a plan looks unless it is told another number."""
-MONEY_METRICS = {SAVING: "one more saves", MONEY: "money per hour"}
+MONEY_METRICS = dict(zip((SAVING, MONEY), plan_words.PRICED, strict=True))
 """What the metrics of plans by prices are called."""
 CURVE = 16
 """Numbers of cores at which the curve has what theory says, beside those that were run."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from malleable.planning.search import Meter, Reading
     from malleable.planning.targets import Target
 
+PRICED = ("one more saves", "money per hour")
+"""The metrics of plans by prices."""
+
 
 def words(made: Plan, meter: Meter, target: Target, present: int | None) -> tuple[str, ...]:
     """The plan in sentences."""
@@ -109,12 +112,16 @@ def _shown(reading: Reading) -> str:
 
 
 def _beside(made: Plan, present: int) -> str:
-    more = (made.cores or 0) - present
-    if more > 0:
-        return f"There are {present} now: {more} more {'is' if more == 1 else 'are'} needed."
+    """What there is now, beside what is needed, or worth its price."""
+    more, priced = (made.cores or 0) - present, made.metric in PRICED
     if more == 0:
         return f"There are {present} now: just enough."
+    count = "1 more is" if more == 1 else f"{more} more are"
+    if more > 0:
+        return f"There are {present} now: {count} {'worth the price' if priced else 'needed'}."
     idle = "1 is" if more == -1 else f"{-more} are"
+    if priced:
+        return f"There are {present} now: {idle} not worth the price."
     return f"There are {present} now, which meet it already: {idle} not needed."
 
 

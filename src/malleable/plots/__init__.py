@@ -56,7 +56,7 @@ __all__ = [
 
 NEEDED = ("fontTools", "jinja2", "matplotlib", "plotly", "threadpoolctl")
 SUFFIXES = ("svg", "png", "pdf")
-FIGURES: dict[type, Callable[[Any], Figure]] = {
+FIGURES: dict[type, Callable[..., Figure]] = {
     Result: result_figure,
     Comparison: comparison_figure,
     TraceSummary: trace_figure,
@@ -85,10 +85,8 @@ def check_installed() -> None:
 
 def figure_of(found: Fit | SizeFit | Result | Comparison | TraceSummary | Explanation | Plan) -> Figure:
     """The figure of an answer, whichever it is."""
-    for kind, drawn in FIGURES.items():
-        if isinstance(found, kind):
-            return drawn(found)
-    return fit_figure(found)
+    draw = FIGURES.get(type(found), fit_figure)
+    return draw(found)
 
 
 def prepare() -> None:

@@ -229,7 +229,7 @@ def week(values: FloatArray, days: Sequence[str], what: str, title: str = "") ->
 def _calendar(found: Replay) -> Figure | None:
     if found.calendar is None:
         return None
-    panel = week(found.calendar.values, found.calendar.days, "job-hours per core-hour")
+    panel = week(found.calendar.values, found.calendar.days, "job-hours saved per hour")
     caption = (
         "What one more core would have saved, by the hour of the week: the mean price of a core in the "
         "bound. "

@@ -74,7 +74,8 @@ def comparison_figure(comparison: Comparison, name: str = "comparison") -> Figur
     confidence = f"{min(result.confidence for result in results):.0%}"
     caption = (
         f"Mean holding cost per job of {', '.join(policies)} on the same jobs, with {confidence} intervals. "
-        "Lower is better; no policy lies below the dashed bound."
+        "Lower is better; no policy lies below the dashed bound"
+        + (", or below the dotted one on these jobs." if any(r.bound_jobs for r in results) else ".")
     )
     return Figure(name, "Mean holding cost per job", caption, tuple(panels))
 
@@ -114,16 +115,23 @@ def _curve(
 
 
 def _bound(results: Sequence[Result], place: Callable[[Result], float]) -> tuple[Series, ...]:
-    """The tightest lower bound known, where there is one."""
-    lowest: dict[tuple[float, float], float] = {}
-    for result in results:
-        if result.bound_tight is not None:
-            setting = result.cores, _load(result)
-            lowest[setting] = min(result.bound_tight, lowest.get(setting, inf))
-    known = {place(r): lowest[r.cores, _load(r)] for r in results if (r.cores, _load(r)) in lowest}
-    points = sorted(known.items())
-    x, y = (tuple(point[end] for point in points) for end in range(2))
-    return (Series("lower bound", x, y, style="dashed", colour=6),) if points else ()
+    """The lower bounds: the tightest for any jobs, and where it was asked for, the one for these jobs."""
+    for_any = [(r, r.bound_tight) for r in results]
+    for_these = [(r, r.bound_jobs.mean if r.bound_jobs else None) for r in results]
+    made = []
+    for name, style, colour, values in (
+        ("knowing the future", "dotted", 4, for_these),
+        ("lower bound", "dashed", 6, for_any),
+    ):
+        lowest: dict[float, float] = {}
+        for result, value in values:
+            if value is not None:
+                lowest[place(result)] = min(value, lowest.get(place(result), inf))
+        points = sorted(lowest.items())
+        if points:
+            x, y = (tuple(point[end] for point in points) for end in range(2))
+            made.append(Series(name, x, y, style=style, colour=colour))
+    return tuple(made)
 
 
 def _cores(result: Result) -> float:

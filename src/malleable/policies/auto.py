@@ -28,7 +28,7 @@ from malleable.policies.base.asking import simulated
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
 from malleable.policies.base.racing import BATCHES, WARM_UP, jobs_for, race
 from malleable.policies.clearing import Clearing
-from malleable.policies.fitted.size_value_fit import unknowns
+from malleable.policies.improved.size_value_fit import unknowns
 from malleable.policies.wham import Wham
 from malleable.policies.wham_fitted import WhamFitted
 from malleable.sources import stream

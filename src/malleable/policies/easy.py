@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.policies.base import DUST, HELD, ascending
-from malleable.policies.base.batch_rule import BatchRule
-from malleable.policies.rules.requests import asked_width, time_left
+from malleable.policies.base.batch_rule import BatchRule, asked_width, time_left
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

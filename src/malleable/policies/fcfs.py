@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from malleable.policies.base import ANY, COUNTS, DUST, FIFO, Need, Program
-from malleable.policies.base.batch_rule import BatchRule
+from malleable.policies.base.batch_rule import BatchRule, asked_width
 from malleable.policies.rules.fixed_widths import fixed_rule, fixed_table
-from malleable.policies.rules.requests import asked_width
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

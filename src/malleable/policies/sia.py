@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from annotated_types import Ge, Lt
 
-from malleable.engine.width_choice import pack
+from malleable.engine.legal_widths import pack
 from malleable.policies.base import CLASS, DUST, HELD, Positive, encode, speed, table_of
 from malleable.policies.base.periodic_restarts import Restarting, change_factor
 

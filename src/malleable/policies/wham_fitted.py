@@ -1,9 +1,9 @@
 """`wham-discounted` improved once, for known sizes: a value function is fitted to it, then GREEDY on that.
 
 What a state of the system costs from now on under `wham-discounted` is nearly a quadratic function of what is
-left of the jobs (`fitted.size_value`, `fitted.size_value_fit`). A unit of a job's work is worth what it
+left of the jobs (`improved.size_value`, `improved.size_value_fit`). A unit of a job's work is worth what it
 saves of that, and at every event the cores are divided so that Σ w_j s_j(k_j) is largest
-(`fitted.size_value`).
+(`improved.size_value`).
 
 The fit takes a path of some ten thousand events, once for a workload and a number of cores. It then has to
 cost less than `wham-discounted` in a short simulation on the same jobs; if it does not, or if there is no
@@ -30,8 +30,8 @@ from annotated_types import Ge
 from malleable.model import ConditionWarning, checked_cores
 from malleable.policies.base import ANY, Count, JobRule, Need, OpenFraction, Program, memoized
 from malleable.policies.base.paired_trial import HEADROOM
-from malleable.policies.fitted.improvement import Improvement, improvement
-from malleable.policies.fitted.size_value import fitted_integer_rule, fitted_rule
+from malleable.policies.improved.size_value import fitted_integer_rule, fitted_rule
+from malleable.policies.improved.size_value_fit import Improvement, improvement
 from malleable.policies.rules.discounted_market import DISCOUNTED, discounted_table
 from malleable.policies.rules.discounted_rule import discounted_rule
 from malleable.policies.rules.market import market_jobs_table

@@ -3,7 +3,7 @@
 WHAM is optimal as n → ∞. On few cores it loses up to 16 % to the best policy that is blind to sizes, most of
 it because it never lets a cheap job wait while cores suffice for all. Policy improvement repairs that: fit
 the value function h of the class counts (`improved.count_value_fit`), and in every state divide the cores so
-that Σ_i μ_i [h(x) − h(x − e_i)] · (speed of class i) is largest (`improved.improved_rule`). Two such steps
+that Σ_i μ_i [h(x) − h(x − e_i)] · (speed of class i) is largest (`improved.count_value`). Two such steps
 come within 0.1 % of the optimum nearly everywhere; see "Better than WHAM on few cores" in the docs.
 
 The fit assumes Poisson arrivals and exponential sizes of the given means; the policy runs on any. It is made

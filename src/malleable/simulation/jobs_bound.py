@@ -30,6 +30,7 @@ from malleable.theory.price_path import bound_for_jobs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from malleable.contracts import FloatArray
     from malleable.model import Workload
     from malleable.simulation.task import Task
     from malleable.statistics import Estimate
@@ -56,8 +57,8 @@ def with_jobs_bound(
             except KeyboardInterrupt:
                 found[setting] = None
         bound = found[setting]
-        missing = {"status": Status.INTERRUPTED} if bound is None else {}
-        made.append(replace(result, bound_jobs=bound, **missing))
+        status = Status.INTERRUPTED if bound is None else result.status
+        made.append(replace(result, bound_jobs=bound, status=status))
     return made
 
 
@@ -92,7 +93,7 @@ def stationary_bound(
     streams: int = STREAMS,
     seed: int = 0,
     confidence: float = 0.95,
-    precision: float = 1e-3,
+    precision: float = 5e-4,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Estimate:
@@ -117,8 +118,10 @@ def drawn_jobs(workload: Workload, count: int, seed: int) -> JobList:
     chunks = [stream.take()]
     while sum(chunk.size for chunk in chunks) < count:
         chunks.append(stream.take())
-    columns = (np.concatenate(column)[:count] for column in list(zip(*chunks, strict=True))[:3])
-    return JobList(workload, *columns)
+    times = np.concatenate([chunk.times for chunk in chunks])[:count]
+    classes = np.concatenate([chunk.classes for chunk in chunks])[:count]
+    sizes = np.concatenate([chunk.sizes for chunk in chunks])[:count]
+    return JobList(workload, times, classes, sizes)
 
 
 def _records(jobs: JobList, bound: JobsBound) -> Records:
@@ -137,8 +140,9 @@ def _records(jobs: JobList, bound: JobsBound) -> Records:
     net = bound.own * (1.0 - rent / own)[which] * (bound.bound / bound.by_prices) / jobs.weight
     place = which * classes + jobs.classes
 
-    def summed(values: np.ndarray | None = None) -> np.ndarray:
-        return np.bincount(place, values, minlength=count * classes).reshape(count, classes).astype(float)
+    def summed(values: FloatArray | None = None) -> FloatArray:
+        found = np.bincount(place, values, minlength=count * classes).astype(float)
+        return found.reshape(count, classes)
 
     nothing, none = np.zeros((count, classes)), np.zeros(count)
     return Records(

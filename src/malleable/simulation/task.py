@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from malleable.contracts import Policy
-from malleable.engine.enforcement import blame_policy, label
+from malleable.engine.enforcement import blame_policy, label, pool_loads
 from malleable.engine.engines import DEFAULT_ENGINE, known_engine
-from malleable.engine.pools import pool_loads
 from malleable.errors import ParameterError
 from malleable.model import Workload, checked_cores
 from malleable.policies.base.asking import simulated

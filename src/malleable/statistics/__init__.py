@@ -5,9 +5,11 @@ it. One idea per module; the names below are what the rest of the library uses.
 """
 
 from malleable.statistics.estimates import Estimates as Estimates
+from malleable.statistics.estimates import Regression as Regression
 from malleable.statistics.estimates import checked_confidence as checked_confidence
 from malleable.statistics.estimates import difference as difference
 from malleable.statistics.estimates import estimate as estimate
+from malleable.statistics.estimates import shared_regression as shared_regression
 from malleable.statistics.intervals import Controls as Controls
 from malleable.statistics.intervals import Estimate as Estimate
 from malleable.statistics.intervals import reached as reached
@@ -15,8 +17,6 @@ from malleable.statistics.percentiles import Percentiles as Percentiles
 from malleable.statistics.percentiles import percentiles as percentiles
 from malleable.statistics.run_length import Length as Length
 from malleable.statistics.run_length import length as length
-from malleable.statistics.shared_regression import Regression as Regression
-from malleable.statistics.shared_regression import shared_regression as shared_regression
 from malleable.statistics.stability import Stability as Stability
 from malleable.statistics.stability import stability as stability
 from malleable.statistics.time_averages import Totals as Totals

@@ -82,10 +82,27 @@ class FixedWidthPlan:
         speed = float(job_class.speedup(pool.width))
         return mgc_response_time(job_class.arrivals.rate, job_class.size, pool.slots, speed).response_time
 
+    def waits(self) -> FloatArray:
+        """Exact mean times that jobs wait for a slot."""
+        service = self.workload.mean_sizes / _speeds(self.workload, self.widths)
+        return np.maximum(self.response_times() - service, 0.0)
+
     def cost(self) -> float:
         """Exact mean holding cost per job, (1/λ) Σ λ_i c_i E[T_i]."""
         w = self.workload
         return float(w.rates @ (w.holding_costs * self.response_times())) / w.total_rate
+
+    def described(self) -> dict[str, Any]:
+        """The same with the waits and the cost; None, and the reason, where they are not known."""
+        waits: list[float | None] = [None] * len(self.pools)
+        cost, reason = None, ""
+        try:
+            waits, cost = list(map(float, self.waits())), self.cost()
+        except MalleableError as error:
+            reason = error.sentence
+        document = self.to_dict()
+        pools = [{**pool, "wait": wait} for pool, wait in zip(document["pools"], waits, strict=True)]
+        return {**document, "pools": pools, "cost": cost, "reason": reason}
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as a plain document."""

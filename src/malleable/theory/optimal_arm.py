@@ -172,7 +172,8 @@ class OptimalArms(Arms):
     def _log_rent(self, price: ArrayLike) -> FloatArray:
         """log y."""
         with np.errstate(divide="ignore"):
-            return np.log(np.asarray(price, dtype=float)) - np.log(self.discount) - np.log(self.weight)
+            rent = np.log(np.asarray(price, dtype=float)) - np.log(self.discount) - np.log(self.weight)
+        return np.asarray(rent)
 
     def _psi(self, u: FloatArray) -> FloatArray:
         """Ψ at log rents, one for each job."""
@@ -260,7 +261,8 @@ def _piece(known: Course, row: Any, column: Any, u: FloatArray) -> tuple[FloatAr
 
 
 def _cubic(known: Course, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return _piece(known, *_cell(known.log_rent, u), u)
+    row, column = _cell(known.log_rent, u)
+    return _piece(known, row, column, u)
 
 
 def _cubic_inverse(known: Course, horizon: FloatArray) -> FloatArray:
@@ -271,4 +273,4 @@ def _cubic_inverse(known: Course, horizon: FloatArray) -> FloatArray:
     for _ in range(NEWTON_STEPS):
         value, slope = _piece(known, row, column, u)
         u = np.clip(u + (value - horizon) / slope, low, high)
-    return u
+    return np.asarray(u)

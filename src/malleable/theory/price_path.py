@@ -76,6 +76,8 @@ class JobsBound:
     """D(l), the bound by the price path; `bound` may be a simpler one that is higher."""
     alone: float
     """What the jobs cost if each had all cores for itself."""
+    pooled: float
+    """What they cost if their work could be divided among the cores without loss."""
     jobs: int
     cores: float
     """No job uses more: the most cores there ever are, or `widest`."""
@@ -119,6 +121,7 @@ class JobsBound:
             "per_job": self.per_job,
             "by_prices": self.by_prices,
             "alone": self.alone,
+            "pooled": self.pooled,
             "cells": len(self.prices),
             "steps": self.steps,
             "seconds": self.seconds,
@@ -150,7 +153,7 @@ def bound_for_jobs(
     cores: float | Sequence[tuple[float, float]],
     *,
     cell_jobs: float | None = None,
-    precision: float = 1e-3,
+    precision: float = 5e-4,
     seconds: float = math.inf,
     widest: float | None = None,
     threads: int | None = None,
@@ -183,10 +186,12 @@ def bound_for_jobs(
     rent = float(search.available @ search.best_prices)
     by_prices = float(found.costs.sum()) - rent
     alone = float((own.weights * jobs.sizes / own.fastest).sum())
+    pooled = own.pooled(most)
     return JobsBound(
-        bound=max(by_prices, alone),
+        bound=max(by_prices, alone, pooled),
         by_prices=by_prices,
         alone=alone,
+        pooled=pooled,
         jobs=len(jobs),
         cores=most,
         edges=search.edges,
@@ -202,7 +207,7 @@ def bound_for_jobs(
 
 def default_cell_jobs(cores: float, jobs: int) -> float:
     """Jobs for each price. On more cores the price moves less when one comes or leaves."""
-    return min(max(cores / 64.0, 0.25), 64.0, jobs / MANY_CELLS)
+    return min(max(cores / 128.0, 0.25), 64.0, jobs / MANY_CELLS)
 
 
 class Supply(NamedTuple):

@@ -121,7 +121,7 @@ def test_map_keeps_no_result_alive(executor):
     for outcome in executor.map(Plain, range(10)):
         found = weakref.ref(outcome)
         del outcome
-        wait_until(lambda found=found: found() is None, "the end of a result", 10)
+        wait_until(lambda found=found: found() is None, "the end of a result")
 
 
 def test_callables_and_arguments_are_not_kept(executor):
@@ -149,7 +149,7 @@ def test_wait_for_the_first(executor, tmp_path):
     """`wait` returns when one is done, with the others under way."""
     held, quick = executor.submit(units.held, tmp_path, 0), executor.submit(units.square, 6)
     try:
-        done, not_done = wait([held, quick], timeout=20, return_when=FIRST_COMPLETED)
+        done, not_done = wait([held, quick], timeout=60, return_when=FIRST_COMPLETED)
         assert (done, not_done) == ({quick}, {held})
         assert wait([held], timeout=0).not_done == {held}
     finally:
@@ -161,8 +161,8 @@ def test_wait_for_the_first_error(executor, tmp_path):
     """`wait` returns when one has failed, though others are under way; errors of before count, too."""
     held, failed = executor.submit(units.held, tmp_path, 0), executor.submit(units.reciprocal, 0)
     try:
-        assert failed in wait([held, failed], timeout=20, return_when=FIRST_EXCEPTION).done
-        assert wait([held, failed], timeout=20, return_when=FIRST_EXCEPTION).not_done == {held}
+        assert failed in wait([held, failed], timeout=60, return_when=FIRST_EXCEPTION).done
+        assert wait([held, failed], timeout=60, return_when=FIRST_EXCEPTION).not_done == {held}
     finally:
         (tmp_path / "go").touch()
 
@@ -172,7 +172,7 @@ def test_as_completed(executor, tmp_path):
     ready: Future[int] = Future()
     ready.set_result(42)
     future = executor.submit(units.square, 2)
-    assert set(as_completed([ready, future, future], timeout=20)) == {ready, future}
+    assert set(as_completed([ready, future, future], timeout=60)) == {ready, future}
     held = executor.submit(units.held, tmp_path, 0)
     try:
         with pytest.raises(TimeoutError):
@@ -357,7 +357,7 @@ def test_errors_of_died_workers_are_those_of_python(executor):
 def set_and_wait(one, two, box):
     one.set()
     box.append(os.getpid())
-    return two.wait(30)
+    return two.wait(60)
 
 
 def lengthened(box):
@@ -370,13 +370,13 @@ def test_objects_of_a_manager(executor):
     with multiprocessing.get_context("spawn").Manager() as manager:
         one, two, box = manager.Event(), manager.Event(), manager.list()
         future = executor.submit(set_and_wait, one, two, box)
-        assert one.wait(30)
+        assert one.wait(60)
         two.set()
-        assert future.result(30) is True
+        assert future.result(60) is True
         assert len(box) == 1
         assert box[0] != os.getpid()
         futures = [executor.submit(lengthened, manager.list([0] * i)) for i in range(4)]
-        assert [future.result(30) for future in futures] == [1, 2, 3, 4]
+        assert [future.result(60) for future in futures] == [1, 2, 3, 4]
 
 
 # Options.

@@ -44,8 +44,8 @@ def test_a_paused_build(tmp_path):
             assert list(tmp_path.glob("e-*")) == []
             server.set_width(2)
             program.set_width(2)
-            assert program.wait(30) == 0
+            assert program.wait(60) == 0
         finally:
             program.cancel()
-            program.wait(30)
+            program.wait(60)
     assert len(list(tmp_path.glob("e-*"))) == 8

@@ -306,8 +306,8 @@ def test_a_supervisor_that_is_killed(host):
     folder.note_program(first.pid)
     os.kill(host.pids[0], signal.SIGKILL)
     wait_until(lambda: host.state(job) == "lost", "the end")
-    assert first.wait(20) != 0
-    assert second.wait(20) != 0
+    assert first.wait(60) != 0
+    assert second.wait(60) != 0
     assert host.account(job) is None
     assert host.store.get(job).exit_code is None
 

@@ -97,7 +97,7 @@ def test_supervisors_of_a_broker(tmp_path):
 
         os.kill(server, signal.SIGKILL)
         jobs.append(broker.submit("sleep", "600", max_cores=1))
-        wait_until(lambda: broker.job(jobs[2])["in_use"] == 1, "the start of the third", 30.0)
+        wait_until(lambda: broker.job(jobs[2])["in_use"] == 1, "the start of the third")
         third = broker.folder(jobs[2]).supervisor().process()
         assert third.parent != server
         broker.kill()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from malleable.live.system import process_tree
-from malleable.live.system.process_tree import family
+from malleable.live.system.process_tree import family, is_at_work
 from support.living import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
@@ -43,3 +44,18 @@ def test_without_lists_of_children_everything_is_looked_at(monkeypatch):
             assert family(process.pid) == {process.pid}
         finally:
             process.kill()
+
+
+def test_what_is_at_work():
+    """A process that runs, or would if there were a CPU, also in a thread of its own; not one that waits."""
+    burning = "import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()"
+    with subprocess.Popen([sys.executable, "-c", burning]) as busy, subprocess.Popen(["sleep", "60"]) as idle:
+        try:
+            wait_until(lambda: is_at_work(busy.pid), "work")
+            wait_until(lambda: not is_at_work(idle.pid), "sleep")
+            busy.send_signal(signal.SIGSTOP)
+            wait_until(lambda: not is_at_work(busy.pid), "the stop")
+        finally:
+            busy.kill()
+            idle.kill()
+    assert not is_at_work(busy.pid)

@@ -145,7 +145,7 @@ def test_no_worker_can_be_started(monkeypatch):
     with Pool(2) as pool:
         for _ in range(2):
             with pytest.raises(ExecutionError, match="cannot start worker processes: No such file"):
-                pool.submit(units.square, 2).result(30)
+                pool.submit(units.square, 2).result(60)
 
 
 def test_an_outcome_that_cannot_be_read():
@@ -162,7 +162,7 @@ def test_a_failure_of_the_pool_itself(caplog):
         assert pool.submit(units.square, 5).result() == 25
         pool._manager._retire = lambda: 1 / 0
         with pytest.raises(ExecutionError, match="the pool failed: division by zero"):
-            pool.submit(units.nap, 0.1).result(30)
+            pool.submit(units.nap, 0.1).result(60)
         with pytest.raises(RuntimeError, match="after shutdown"):
             pool.submit(units.square, 5)
     assert "the thread of a pool failed" in caplog.text

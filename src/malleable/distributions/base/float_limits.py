@@ -1,4 +1,4 @@
-"""Powers, exponentials and samples at the limits of floats, which several families share."""
+"""What families share: powers, exponentials and samples at the limits of floats, the ends of intervals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from malleable.errors import ParameterError
+
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray
+
 
 SMALLEST = float(np.finfo(float).tiny)
 
@@ -60,3 +63,13 @@ def above_zero(samples: FloatArray) -> FloatArray:
     before it arrives in the event list of a simulator.
     """
     return np.maximum(samples, SMALLEST)
+
+
+def check_ends(low: float, high: float) -> None:
+    """Refuse an interval that is empty or a single point."""
+    if high <= low:
+        raise ParameterError(
+            f"must be greater than low ({low:g}), got {high:g}",
+            "for a single value use the kind deterministic",
+            ("high",),
+        )

@@ -1,7 +1,7 @@
 """How a law is drawn from one uniform number on a GPU, where that has a closed form or values to choose from.
 
 A law says so beside its class, and is found with it by listing the folder; every other law is tabulated from
-its survival function (`engine.gpu.inverse_table`).
+its survival function (`engine.gpu.laws`).
 """
 
 from __future__ import annotations

@@ -17,9 +17,21 @@ from typing import Any
 import numpy as np
 
 from malleable.engine.gpu.arrivals import earliest, poisson_job, renewal_draws
-from malleable.engine.gpu.class_values import add, chosen, store
+from malleable.engine.gpu.class_state import add, chosen, decided, load, save, store, tabulated
 from malleable.engine.gpu.cuda_api import cuda
-from malleable.engine.gpu.histogram_bins import histogram_bin
+from malleable.engine.gpu.job_orders import (
+    BORN,
+    KIND,
+    LEFT,
+    NAME,
+    SIZE,
+    drop_longest,
+    heap_in,
+    heap_out,
+    insert,
+    mark_at,
+    put,
+)
 from malleable.engine.gpu.layout import (
     AREA_TALLY,
     CLASS_SUMS,
@@ -53,11 +65,8 @@ from malleable.engine.gpu.layout import (
     Arrays,
     M,
     Parameters,
+    histogram_bin,
 )
-from malleable.engine.gpu.marks import drop_longest, insert, mark_at
-from malleable.engine.gpu.queues import BORN, KIND, LEFT, NAME, SIZE, heap_in, heap_out, put
-from malleable.engine.gpu.replication_state import load, save
-from malleable.engine.gpu.speeds import decided, tabulated
 from malleable.engine.rule_interface import BINS, DONE, FIFO, GROW, INDEX, POOLS, SHARE, STUCK
 
 ROUNDING = 1e-10

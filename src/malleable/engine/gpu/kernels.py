@@ -1,18 +1,27 @@
-"""The kernels around `events.replicate`, and how they become code for a GPU, a processor or the simulator."""
+"""The kernels around `events.replicate`, and how they become code for a GPU, a processor or the simulator.
+
+Plain functions as code for a device, specialised by constants.
+
+The functions of this package refer to constants of their modules (the number of classes, what is counted, the
+rule); `specialised` copies a function with all that it calls, and puts other values in their place. So every
+setting has a kernel of its own, in which loops over classes are unrolled and what is not needed is not there,
+and there is one text of it.
+"""
 
 from __future__ import annotations
 
 import functools
 import types as python_types
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from malleable.engine.compiling import helpers
 from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.cuda_api import config, cuda
-from malleable.engine.gpu.device_code import specialised
 from malleable.engine.gpu.events import replicate
+from malleable.engine.gpu.job_orders import mark_at, put_mark
 from malleable.engine.gpu.layout import (
     BLOCK_SHARES,
     COUNTERS,
@@ -27,8 +36,51 @@ from malleable.engine.gpu.layout import (
     M,
     Parameters,
 )
-from malleable.engine.gpu.marks import mark_at, put_mark
 from malleable.engine.rule_interface import DONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def specialised(
+    function: Any, constants: Mapping[str, Any], compile_helper: Callable[[Any], Any] = lambda copy: copy
+) -> Any:
+    """A copy of the function, over copies of its helpers, that sees the constants given."""
+    made: dict[Any, Any] = {}
+
+    def copied(one: Any) -> Any:
+        called = {name: helper(value) for name, value in helpers(one).items() if name not in constants}
+        replaced = {
+            name: helper(value) if isinstance(value, python_types.FunctionType) else value
+            for name, value in constants.items()
+            if name in _names(one)
+        }
+        copy = python_types.FunctionType(
+            one.__code__,
+            {**one.__globals__, **called, **replaced},
+            one.__name__,
+            one.__defaults__,
+            _closure(one, called),
+        )
+        copy.__qualname__, copy.__module__ = one.__qualname__, one.__module__
+        return copy
+
+    def helper(one: Any) -> Any:
+        if one not in made:
+            made[one] = compile_helper(copied(one))
+        return made[one]
+
+    return copied(function)
+
+
+def _names(function: Any) -> set[str]:
+    return set(function.__code__.co_names)
+
+
+def _closure(function: Any, called: Mapping[str, Any]) -> tuple[Any, ...]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return tuple(python_types.CellType(called[name]) if name in called else cell for name, cell in cells)
+
 
 PLACES = 8
 """Marks in local memory, of all classes; 1 where all are near the thread."""

@@ -5,7 +5,10 @@ The arrays of replications have one column for each: neighbouring threads then r
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from malleable.engine.rule_interface import BIN_BITS, BIN_LOWEST, BINS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,3 +125,16 @@ def table_row(classes: int) -> int:
 
 OUTSIDE = 9
 """Status of a replication whose state is not in the table, where the rule does not run on the device."""
+
+
+LOWEST = 2.0**BIN_LOWEST
+PER_OCTAVE = float(1 << BIN_BITS)
+
+
+def histogram_bin(x: float) -> int:
+    """The bin of a positive number: exponent and leading bits of the mantissa, as the CPU engine has it."""
+    if not x >= LOWEST:
+        return 0
+    mantissa, exponent = math.frexp(x)
+    octave = exponent - 1 - BIN_LOWEST
+    return min((octave << BIN_BITS) + int((2.0 * mantissa - 1.0) * PER_OCTAVE), BINS - 1)

@@ -15,10 +15,9 @@ import numpy as np
 from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.backends import default_backend
 from malleable.engine.gpu.cohort import FIRST_QUEUE, Cohort, Options, joined
-from malleable.engine.gpu.count_table import MOST_ROWS, count_table
 from malleable.engine.gpu.jobs import common_arrays, policy_error
 from malleable.engine.gpu.record_rows import group_records, grouped, pooled
-from malleable.engine.gpu.setting import make_setting
+from malleable.engine.gpu.setting import MOST_ROWS, count_table, make_setting
 from malleable.engine.rule_interface import BINS, COUNTS, DONE, GROW, Program
 from malleable.engine.run import SEGMENTS, Outcome
 from malleable.errors import UnsupportedError

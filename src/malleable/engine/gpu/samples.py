@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
+from malleable.engine.gpu.arrivals import draws
 from malleable.engine.gpu.cuda_api import cuda
-from malleable.engine.gpu.device_code import specialised
-from malleable.engine.gpu.kernels import for_device, simulated
+from malleable.engine.gpu.kernels import for_device, simulated, specialised
 from malleable.engine.gpu.laws import variate
-from malleable.engine.gpu.philox import draws
 
 if TYPE_CHECKING:
     from malleable.contracts import FloatArray

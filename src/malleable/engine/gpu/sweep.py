@@ -19,13 +19,12 @@ import numpy as np
 from malleable.engine.enforcement import refusal
 from malleable.engine.gpu import layout as L  # noqa: N812
 from malleable.engine.gpu.backends import default_backend
-from malleable.engine.gpu.count_table import likely_counts
 from malleable.engine.gpu.cuda_api import cuda
 from malleable.engine.gpu.kernels import simulated
 from malleable.engine.gpu.pack import Item, PackedCohort, pack, reaching
 from malleable.engine.gpu.record_rows import lean_records, pooled
 from malleable.engine.gpu.run import GROUPS, KEY_BITS
-from malleable.engine.gpu.setting import make_setting
+from malleable.engine.gpu.setting import likely_counts, make_setting
 from malleable.engine.rule_interface import DONE, FIFO, GROW, INDEX, POOLS, SHARE
 from malleable.engine.run import Outcome
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from malleable.engine.intrinsics import prefetch, unowned_view
 from malleable.engine.job_log import (
     CHANGE_CLOCK,
     CHANGES,
@@ -56,7 +57,6 @@ from malleable.engine.mark_blocks import (
 )
 from malleable.engine.mark_blocks import NEXT as UPNEXT
 from malleable.engine.mark_blocks import WORK as SIZE
-from malleable.engine.prefetch import prefetch
 from malleable.engine.rule_interface import (
     BIN_BITS,
     BIN_LOWEST,
@@ -76,7 +76,6 @@ from malleable.engine.rule_interface import (
     inlined,
 )
 from malleable.engine.speedup_table import speed
-from malleable.engine.unowned_view import unowned_view
 
 # A row of `state`, one per class: first what the next event needs, then the sums of a record.
 V, SPEED, INVERSE, TOP, COUNT, COST, BIN, BEFORE, SUMS = range(9)

@@ -20,18 +20,19 @@ function calls.
 
 from __future__ import annotations
 
+import heapq
 import math
 from typing import Any
 
-from malleable.engine.unowned_view import unowned_view
+from malleable.engine.intrinsics import unowned_view
 
 FINER = 4
 """Points of G's table for one step of the grid of p."""
 # Entries of `about`: of G's table where it starts and its step (logarithms); G, r, dG/dr and k at its end.
 START, STEP, LAST_GAIN, LAST_RATIO, FASTEST, WIDEST = range(6)
 # Entries of `places`.
-FIRST, BUILT, DONE, STOP = range(4)
-"""The cell of the last arrival, the last row made (−1: none), jobs done, and whether to stop."""
+FIRST, BUILT, DONE = range(3)
+"""The cell of the last arrival, the last row made (−1: none), and jobs done."""
 
 
 def signature() -> Any:
@@ -124,8 +125,6 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
     first = places[FIRST]
     built = places[BUILT]
     for i in range(places[DONE], times.shape[0]):
-        if places[STOP] != 0:
-            break
         a = times[i]
         c = weights[i]
         x = sizes[i]
@@ -266,3 +265,47 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
     places[BUILT] = built
     places[DONE] = times.shape[0]
     return 0
+
+
+def pooled_signature() -> Any:
+    """The types of `pooled_cost`'s arguments."""
+    from numba import boolean, float64  # noqa: PLC0415 - this module also runs without numba
+
+    f1 = float64[::1]
+    return float64(f1, f1, f1, boolean)
+
+
+def pooled_cost(times: Any, lengths: Any, weights: Any, alike: bool) -> float:
+    """The least cost of jobs of these lengths on one machine that serves one of them at a time, or a bound.
+
+    With weights that are all alike, of the shortest remaining length first, which is best. With others it is
+    Goemans' bound: jobs go by weight over length; each counts with its mean busy time and half its length.
+    """
+    count = times.shape[0]
+    remaining = lengths.copy()
+    waiting = [(0.0, 0)]
+    waiting.pop()
+    now = 0.0
+    cost = 0.0
+    arrived = 0
+    while arrived < count or len(waiting) > 0:
+        if len(waiting) == 0:
+            now = max(now, times[arrived])
+        while arrived < count and times[arrived] <= now:
+            key = lengths[arrived] if alike else -weights[arrived] / lengths[arrived]
+            heapq.heappush(waiting, (key, arrived))
+            arrived += 1
+        _, j = heapq.heappop(waiting)
+        until = now + remaining[j]
+        if arrived < count and times[arrived] < until:
+            until = times[arrived]
+        served = until - now
+        if not alike:
+            cost += weights[j] * served * (now + 0.5 * served) / lengths[j]
+        remaining[j] -= served
+        now = until
+        if arrived < count and now >= times[arrived] and remaining[j] > 0.0:
+            heapq.heappush(waiting, (remaining[j] if alike else -weights[j] / lengths[j], j))
+        else:
+            cost += weights[j] * ((now if alike else 0.5 * lengths[j]) - times[j])
+    return cost

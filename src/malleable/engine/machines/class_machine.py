@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.engine.compiling import CLASS_RULE
+from malleable.engine.enforcement import pool_widths
 from malleable.engine.job_log import SERVED
 from malleable.engine.kernels import class_kernel as K  # noqa: N812 - K.NOW reads better than kernels.NOW
 from malleable.engine.machines.base import FIRST_JOBS, Asked, Machine
 from malleable.engine.mark_blocks import BLOCKS, FRONT, HEAD, JOB_BITS, NEXT, SHELF_BITS, SLOTS, START
-from malleable.engine.pools import pool_widths
 from malleable.engine.rule_interface import BINS, POOLS, Program
 from malleable.engine.speedup_table import speed
 

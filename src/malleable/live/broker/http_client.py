@@ -15,14 +15,18 @@ from urllib.parse import quote
 from malleable.errors import ExecutionError
 from malleable.live.broker.broker_lock import holder
 from malleable.live.broker.server.paths import SOCKET, runtime_folder, state_folder
+from malleable.live.system.process_tree import is_at_work
 from malleable.live.system.unix_socket import open_socket, peer_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 ALIVE_SECONDS = 3.0
-"""Seconds in which a broker says that it is there; one that is stopped, or hangs, does not."""
+"""Seconds in which a broker says that it is there; one that is stopped, or hangs, does not.
+
+One that is at work, on a busy machine, is asked again for `ANSWER_SECONDS`.
+"""
 LISTEN_SECONDS = 4.0
 """Seconds that a broker is waited for which runs and does not listen: it starts, or makes its socket anew."""
 PAUSE_SECONDS = 0.05
@@ -58,7 +62,8 @@ class BrokerClient:
     def __init__(self, path: Path | None = None) -> None:
         self._path = runtime_folder() / SOCKET if path is None else path
         folders = [self._path.parent, *([state_folder()] if path is None else [])]
-        end = time.monotonic() + LISTEN_SECONDS
+        self._begun = time.monotonic()
+        end = self._begun + LISTEN_SECONDS
         while (problem := self._problem()) is not None:
             who = next(filter(None, map(holder, folders)), None)
             if who is None:
@@ -95,8 +100,12 @@ class BrokerClient:
         return str(self._ask("POST", "/v1/jobs", request)["id"])
 
     def change_job(self, job: str, change: Mapping[str, Any]) -> dict[str, Any]:
-        """Change the weight or the class of a job."""
+        """Change the weight or the class of a job, or put it on hold."""
         return self._ask("PATCH", _place(job), change)
+
+    def hold_each(self, jobs: Iterable[str], *, on_hold: bool) -> list[dict[str, Any]]:
+        """Have jobs without cores, or let them go on; one for which that fails has an `error`."""
+        return [self._each(job, lambda job=job: self.change_job(job, {"on_hold": on_hold})) for job in jobs]
 
     def cancel(self, job: str) -> dict[str, Any]:
         """Ask a job to end."""
@@ -104,13 +113,14 @@ class BrokerClient:
 
     def cancel_each(self, jobs: Iterable[str]) -> list[dict[str, Any]]:
         """Ask jobs to end; one that cannot be asked has an `error`, and keeps none of the others from it."""
-        asked = []
-        for job in jobs:
-            try:
-                asked.append(self.cancel(job))
-            except RefusalError as error:
-                asked.append({"id": job, "error": error.sentence, "hint": error.hint})
-        return asked
+        return [self._each(job, lambda job=job: self.cancel(job)) for job in jobs]
+
+    def _each(self, job: str, ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The answer about one of several jobs."""
+        try:
+            return ask()
+        except RefusalError as error:
+            return {"id": job, "error": error.sentence, "hint": error.hint}
 
     def change_machine(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """Change the number of cores or the policy."""
@@ -180,6 +190,8 @@ class BrokerClient:
             hint = "it is starting, ending, or making its socket anew: try again"
             return f"does not listen at {self._path}", hint
         except (TimeoutError, BlockingIOError):
+            if process and is_at_work(process) and time.monotonic() < self._begun + ANSWER_SECONDS:
+                return self._problem()
             raise _silent(holder(self._path.parent) if process is None else f"process {process}") from None
         except OSError as error:  # of another user, or a path that is none
             raise NoBrokerError(f"cannot reach a broker at {self._path}: {error}") from None

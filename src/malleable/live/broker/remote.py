@@ -31,7 +31,7 @@ from malleable.live.broker.server.paths import broker_socket
 from malleable.live.broker.web_socket import WebSocket
 from malleable.live.core.orders import Held, LastOrder, Order, RefusedError
 from malleable.live.system.listeners import tell
-from malleable.live.system.unix_socket import open_socket
+from malleable.live.system.unix_socket import open_socket, peer_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 SESSION = "/v1/session"
 GREETING_SECONDS = 1.5
-"""Seconds that a broker has to say that it is there: one that is stopped, or hangs, is none."""
+"""Seconds that a broker has to say that it is there: one that is stopped, or hangs, is none.
+
+One that is at work, on a busy machine, has `ANSWER_SECONDS`.
+"""
 PROMPT_SECONDS = 0.2
 """Seconds in which most brokers answer."""
 SILENT_SECONDS = 10.0
@@ -212,7 +215,8 @@ class RemoteMembership:
         pause, seen = FIRST_PAUSE, time.monotonic()
         while not self._over:
             try:
-                with WebSocket(opened or open_socket(self._path), SESSION, GREETING_SECONDS) as connection:
+                opened = opened or open_socket(self._path)
+                with WebSocket(opened, SESSION, GREETING_SECONDS, _at_work(opened)) as connection:
                     self._join(connection)
                     pause = FIRST_PAUSE
                     try:
@@ -328,6 +332,19 @@ class RemoteMembership:
         if self._last.take(order):
             self._told, self._cpus = order.cores, order.cpus
             tell(self._on_order, order)
+
+
+def _at_work(connection: socket.socket) -> Callable[[], bool]:
+    """Whether who should answer may still: its process is at work, and there was not too much time."""
+    until = time.monotonic() + ANSWER_SECONDS
+
+    def is_at_work() -> bool:
+        from malleable.live.system.process_tree import is_at_work  # noqa: PLC0415 - seldom
+
+        process = peer_process(connection)
+        return process is not None and time.monotonic() < until and is_at_work(process)
+
+    return is_at_work
 
 
 def _part() -> float:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.live.core.estimates import remaining_work, work_done
-from malleable.live.core.job_table import ARRIVED, CLASS, MOST, SIZE, SPEED, WEIGHT
+from malleable.live.core.job_table import ARRIVED, CLASS, MOST, ON_HOLD, SIZE, SPEED, WEIGHT
 from malleable.numerics.json_numbers import finite
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
     """The jobs in these rows."""
     table, workload = scheduler.table, scheduler.beliefs.workload
     remaining, size = remaining_work(table, rows, now, scheduler.beliefs.sizes)
+    shares = scheduler.shares
+    over_share = np.full(len(rows), np.nan) if shares is None else shares.ratio(table, rows, now)
     columns = zip(
         rows.tolist(),
         table[CLASS][rows].astype(int).tolist(),
@@ -105,10 +107,11 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
         remaining.tolist(),
         (work_done(table, rows, now) / table[SIZE][rows]).tolist(),
         (size != table[SIZE][rows]).tolist(),
+        over_share.tolist(),
         strict=True,
     )
     out = []
-    for row, index, weight, age, speed, most, left, share, guessed in columns:
+    for row, index, weight, age, speed, most, left, share, guessed, over in columns:
         job = table.ids[row]
         account = scheduler.ledger.accounts[job]
         units, done = scheduler.jobs.units_in_all(job), scheduler.jobs.units_done(job)
@@ -128,6 +131,9 @@ def _jobs(broker: Broker, scheduler: Scheduler, rows: IntArray, now: float) -> l
                 "remaining": left if isfinite(left) else None,
                 "remaining_estimated": guessed or (units is not None and not done),
                 "speed": speed,
+                "on_hold": bool(table[ON_HOLD][row]),
+                "over_share": None if isnan(over) else over,
+                "promised_share": None if shares is None else 1.0 / shares.guarantee.kappa,
                 "units": units,
                 "units_done": done,
                 "cpus": list(broker.cpus_of(job)),

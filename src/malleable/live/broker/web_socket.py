@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """What a server adds to the key of a handshake, to show that it speaks this protocol (section 1.3)."""
@@ -28,6 +29,8 @@ LONGEST = 1 << 24
 """Bytes of a message, at most."""
 CHUNK = 1 << 16
 NORMAL = SHORT.pack(1000)
+LOOK_SECONDS = 0.1
+"""Seconds between two looks at whether the other end, which should have answered, is at work."""
 
 
 class BrokenWebSocketError(ConnectionError):
@@ -35,9 +38,18 @@ class BrokenWebSocketError(ConnectionError):
 
 
 class WebSocket:
-    """A session of texts. `closed` once the other end has said goodbye, or is gone."""
+    """A session of texts. `closed` once the other end has said goodbye, or is gone.
 
-    def __init__(self, connection: socket.socket, path: str, seconds: float) -> None:
+    The other end has so many seconds to answer at first, and more as long as `is_at_work` says so.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        path: str,
+        seconds: float,
+        is_at_work: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._socket = connection
         self._in, self._out = bytearray(), bytearray()
         self._message = bytearray()
@@ -45,7 +57,7 @@ class WebSocket:
         self.closed = False
         connection.setblocking(False)
         try:
-            self._shake_hands(path, time.monotonic() + seconds)
+            self._shake_hands(path, time.monotonic() + seconds, is_at_work)
         except BaseException:
             connection.close()
             raise
@@ -96,7 +108,7 @@ class WebSocket:
         self.closed = True
         self._socket.close()
 
-    def _shake_hands(self, path: str, until: float) -> None:
+    def _shake_hands(self, path: str, until: float, is_at_work: Callable[[], bool]) -> None:
         """Ask for a WebSocket, and see that the other end agrees (section 4)."""
         key = binascii.b2a_base64(os.urandom(16), newline=False)
         self._out += b"GET %s HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n" % path.encode()
@@ -107,7 +119,10 @@ class WebSocket:
         poll.register(self._socket, select.POLLIN)
         while (end := self._in.find(b"\r\n\r\n")) < 0:
             if not poll.poll(max(0.0, until - time.monotonic()) * 1e3):
-                raise TimeoutError("no answer to the request for a WebSocket")
+                if not is_at_work():
+                    raise TimeoutError("no answer to the request for a WebSocket")
+                until = time.monotonic() + LOOK_SECONDS
+                continue
             self._read()
             if self.closed or len(self._in) > CHUNK:
                 raise BrokenWebSocketError("no answer to the request for a WebSocket")

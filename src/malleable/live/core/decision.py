@@ -225,7 +225,7 @@ class Machine:
         others, cores = rows[~fixed], float(self.cores - out.sum())
         if cores < 1.0 or len(others) == 0:
             return Division(out, None)
-        policy, jobs = self.price.for_policy(self.policy), self.present(table, others, now)
+        policy, jobs = self.price.for_policy(self.policy, self.cores), self.present(table, others, now)
         machine = float(self.cores if self.workload.plain else self.most)
         outcomes = None
         if isinstance(policy, Clearing) and self.workload.plain and 1 < len(others) < CROWD * cores:

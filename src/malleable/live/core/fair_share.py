@@ -141,10 +141,12 @@ class FairShares:
         soonest = min((float(each.min()) for each in times if len(each)), default=inf)
         return now + max(soonest, SPACING * self.guarantee.quantum)
 
-    def ratio(self, table: JobTable, rows: IntArray) -> FloatArray:
-        """Work done over what an equal share would have done, of each job so far; NaN before it had one."""
-        fair = table[FAIR][rows]
-        return np.where(fair > 0.0, table[SERVED][rows] / np.where(fair > 0.0, fair, 1.0), np.nan)
+    def ratio(self, table: JobTable, rows: IntArray, now: float) -> FloatArray:
+        """Work done over what an equal share would have done, of each job by now; NaN before it had one."""
+        passed = max(now - self._now, 0.0)
+        fair = table[FAIR][rows] + passed * table[FAIR_RATE][rows]
+        served = table[SERVED][rows] + passed * table[SPEED][rows]
+        return np.where(fair > 0.0, served / np.where(fair > 0.0, fair, 1.0), np.nan)
 
     def _quanta(self, table: JobTable, rows: IntArray) -> FloatArray:
         """Work of a quantum of each job: on its share of the cores, or on one core if that is less."""

@@ -483,7 +483,7 @@ class Scheduler:
             "problem": self.problem,
             "round": self._round,
             "ended": dict(self.ended),
-            "core_price": self.machine.price.value,
+            "core_price": self.machine.price.value(self.machine.cores),
             "speedups": {
                 name: [float(s(k)) for k in (1, 2, 4, 8, 16)]
                 for name, s in zip(workload.class_names, workload.speedups, strict=True)

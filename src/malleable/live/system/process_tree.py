@@ -55,13 +55,13 @@ def look_up(pid: int) -> Process | None:
     return None if process.state in "ZX" and not other_threads else process
 
 
-def _fields(pid: int) -> list[str]:
+def _fields(process: int | str) -> list[str]:
     """What stands in /proc/PID/stat behind the name, which is in brackets and may hold anything.
 
     Each program's end reads it of every process there is, so it makes do with three calls of the system.
     """
     try:
-        file = os.open(f"{PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(f"{PROC}/{process}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise_if_short(error)
         return []
@@ -152,6 +152,11 @@ def threads(pid: int) -> list[int]:
     except OSError as error:
         raise_if_short(error)
         return []
+
+
+def is_at_work(pid: int) -> bool:
+    """Whether a thread of a process runs, or waits for a CPU or a disk: if it does not answer, it is slow."""
+    return any(_fields(f"{pid}/task/{thread}")[:1] in (["R"], ["D"]) for thread in threads(pid))
 
 
 def environment(pid: int) -> list[bytes]:

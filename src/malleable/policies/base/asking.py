@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.contracts import ANY, Allocation, Need, Own, Policy
-from malleable.engine.enforcement import enforce, one_each, proposal
+from malleable.engine.enforcement import enforce, one_each, pool_widths, proposal
 from malleable.engine.legal_widths import legalise, set_aside
-from malleable.engine.pools import pool_widths
 from malleable.engine.rule_interface import (
     AGE,
     CLASS,
@@ -47,7 +46,7 @@ from malleable.errors import JobsError, PolicyError
 from malleable.model import ConditionWarning, Workload, checked_cores
 from malleable.model.jobs import Jobs
 from malleable.model.memoization import memoized
-from malleable.policies.base.run_rule import is_ours, load_rule, run_rule
+from malleable.policies.base.run_rule import is_trusted, load_rule, run_rule
 from malleable.policies.rules.class_rules import job_by_job
 from malleable.policies.rules.fixed_widths import fixed_width, pools_table
 from malleable.policies.rules.market import class_rates, weight_unit
@@ -173,7 +172,7 @@ def by_program(
     table = program.table.copy()  # rules may leave numbers there, and the next call is to start from the same
     run_rule(program.rule, rows, cores, table, widths)
     price = program.price(rows, table, widths) if program.price else None
-    if not is_ours(program.rule):
+    if not is_trusted(program.rule):
         widths = enforce(widths, len(jobs), cores)
     if integer and not program.whole:
         to_whole = program.to_whole or nearest_whole
@@ -352,9 +351,7 @@ def load_machine_code(policy: Policy, workload: Workload, cores: float, *, integ
         load_rule(_prepared(policy, workload, cores, _need(policy, integer=integer)).rule)
     if workload.plain:
         return
-    from malleable.engine.compiling import can_compile  # noqa: PLC0415 - loads numba
+    from malleable.engine.compiling import can_compile, compiled_stage  # noqa: PLC0415 - loads numba
 
     if can_compile():
-        from malleable.engine.compiled_stage import compiled_stage  # noqa: PLC0415 - ditto
-
         _stage[:] = compiled_stage()

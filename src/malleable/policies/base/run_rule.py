@@ -13,6 +13,8 @@ from collections import defaultdict
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from malleable.catalog.user_files import is_ours
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,7 +37,7 @@ def run_rule(
     """Write the cores of each job into `out`; the rule may write into its table."""
     if rule in _machine_code:
         _machine_code[rule](rows, cores, table, out)
-    elif len(rows) <= FEW or not is_ours(rule):
+    elif len(rows) <= FEW or not is_trusted(rule):
         rule(rows, cores, table, out)
     elif _spent[rule] + len(rows) * PER_JOB >= LOADING and load_rule(rule):
         _machine_code[rule](rows, cores, table, out)
@@ -45,14 +47,14 @@ def run_rule(
         _spent[rule] += perf_counter() - start
 
 
-def is_ours(rule: Callable[..., None]) -> bool:
+def is_trusted(rule: Callable[..., None]) -> bool:
     """Whether a rule is of this package, and does not just call a user's function."""
-    return str(getattr(rule, "__module__", "")).startswith("malleable.") and not hasattr(rule, "only_python")
+    return is_ours(rule) and not hasattr(rule, "only_python")
 
 
 def load_rule(rule: Callable[..., None]) -> bool:
     """Load or make the machine code of a rule of this package; whether that is allowed."""
-    if rule in _machine_code or not is_ours(rule):
+    if rule in _machine_code or not is_trusted(rule):
         return rule in _machine_code
     from malleable.engine.compiling import JOB_RULE, can_compile, compiled  # noqa: PLC0415 - loads numba
 

@@ -14,8 +14,13 @@ import numpy as np
 
 from malleable.contracts import ANY
 from malleable.engine.rule_interface import CLASS, COUNTS, SHARE, Program
-from malleable.policies.improved.count_value import COUNT_VALUE, NOW, value_table, write_weights
-from malleable.policies.improved.improved_rule import improved_rule
+from malleable.policies.improved.count_value import (
+    COUNT_VALUE,
+    NOW,
+    improved_rule,
+    value_table,
+    write_weights,
+)
 from malleable.policies.rules.class_rules import WORK, job_by_job, one_core_each_fits
 from malleable.policies.rules.gears import GEAR, GEAR_TABLE, gear_price, gear_rule, gear_table
 from malleable.policies.rules.knapsack import improved_whole

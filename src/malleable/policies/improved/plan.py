@@ -36,8 +36,14 @@ from malleable.policies.base.paired_trial import (
     blind_trial,
     relative,
 )
+from malleable.policies.improved.count_value_fit import (
+    EVENTS,
+    Measured,
+    improved_path,
+    jobs_at_start,
+    wham_path,
+)
 from malleable.policies.improved.job_rules import program, shares_in_time
-from malleable.policies.improved.paths import EVENTS, Measured, improved_path, jobs_at_start, wham_path
 from malleable.policies.wham import Wham
 from malleable.theory.relaxed import bound
 

@@ -81,7 +81,7 @@ NOWHERE = -1e300
 
 def holds(table: FloatArray) -> bool:
     """Whether arms hold one action for life."""
-    return table[int(table[1]) + WHITTLE.CONSTANT] > 0.0
+    return bool(table[int(table[1]) + WHITTLE.CONSTANT] > 0.0)
 
 
 def class_row(table: FloatArray, i: int) -> int:

@@ -132,6 +132,27 @@ def test_an_executor_goes_on_without_a_broker_that_hangs(stopped, verb, monkeypa
     assert len(asked) == 1
 
 
+def test_a_broker_that_is_slow_is_waited_for(broker, monkeypatch):
+    """On a busy machine a broker answers late: one that is at work is waited for, by all who ask."""
+    monkeypatch.setattr(remote, "GREETING_SECONDS", 0.0)
+    monkeypatch.setattr(http_client, "ALIVE_SECONDS", 1e-6)
+    looks = []
+
+    def is_at_work(process):
+        looks.append(process)
+        monkeypatch.setattr(http_client, "ALIVE_SECONDS", 60.0)
+        return True
+
+    monkeypatch.setattr("malleable.live.system.process_tree.is_at_work", is_at_work)
+    monkeypatch.setattr(http_client, "is_at_work", is_at_work)
+    seat = remote.connect(broker.path, JobRequest("x", job="slow"), lambda _: None)
+    assert seat is not None
+    seat.end("finished")
+    with BrokerClient(broker.path) as client:
+        assert client.status()["cores"] == 2
+    assert set(looks) == {broker.process.pid}
+
+
 def test_a_broker_that_starts_is_waited_for(monkeypatch):
     """While a broker holds its folder and does not listen yet, no verb says that none runs."""
     monkeypatch.setattr(http_client, "LISTEN_SECONDS", 0.1)

@@ -111,7 +111,7 @@ def test_events_come_as_things_change(broker, client):
     wait_until(lambda: seen)
     assert seen[0] == []
     broker.broker.join(Registered("new", "class-1"), lambda _order: None)
-    assert done.wait(20.0)
+    assert done.wait(60.0)
     thread.join()
     wait_until(lambda: client._ask("GET", "/v1/history")["jobs"].get("new"))
 

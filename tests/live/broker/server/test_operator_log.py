@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
+from starlette.applications import Starlette
 
-from malleable.errors import MalleableError
+from malleable.errors import ExecutionError, MalleableError
 from malleable.live.broker.http_client import BrokerClient
 from malleable.live.broker.operator_log import LOGGER, entry, log_event, logging_to
+from malleable.live.broker.server.listening import Server
 from malleable.live.core.events import CoresChanged, Finished, Registered
 from support.broker_server import serve_process
 from support.living import wait_until
@@ -95,6 +98,8 @@ def test_the_life_of_programs_is_logged(tmp_path):
             wait_until(lambda: client.job(two)["state"] == "running", "start of the second")
             client.cancel(two)
             wait_until(lambda: client.job(two)["state"] == "cancelled", "end of the second")
+            with pytest.raises(ExecutionError, match="has not ended"):
+                client.cancel(one)  # which is nothing to log
         broker.end()
     lines = path.read_text().splitlines()
     assert all(LINE.fullmatch(line) for line in lines), lines
@@ -107,3 +112,25 @@ def test_the_life_of_programs_is_logged(tmp_path):
     assert "command=\"sh -c 'exit 3'\"" in said[1]
     assert "exit_code=3" in said[3]
     assert "exit_code=-15" in said[7]
+
+
+def test_what_goes_wrong_in_the_server_is_logged(tmp_path):
+    """What the machine refuses is one line; an error of the program has its traceback."""
+    path = tmp_path / "log"
+    with logging_to(str(path), "info"):
+
+        async def fail():
+            async with asyncio.timeout(60.0):
+                server = Server(Starlette())
+                server.stop()
+                await server.serve([])
+                loop = asyncio.get_running_loop()
+                refused = {"message": "no file", "exception": OSError(24, "Too many open files")}
+                loop.call_exception_handler(refused)
+                loop.call_exception_handler({"message": "lost", "exception": ValueError("of ours")})
+
+        asyncio.run(fail())
+    lines = path.read_text().splitlines()
+    assert lines[0].endswith('trouble problem="no file" error="[Errno 24] Too many open files"')
+    assert 'trouble problem=lost error="of ours"' in lines[1]
+    assert lines[2].startswith("Traceback") or lines[-1] == "ValueError: of ours"

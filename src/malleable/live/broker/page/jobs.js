@@ -193,6 +193,8 @@ class Detail {
     if (job.units) this.fact("Units", `${number(job.units_done)} of ${number(job.units)}`);
     else if (job.units_done) this.fact("Units", `${number(job.units_done)} done`);
     this.fact("Work left", `${job.remaining_estimated ? "≈ " : ""}${duration(job.remaining)} on one core`);
+    if (job.over_share !== null && job.promised_share)
+      this.fact("Over its equal share", `${number(job.over_share)} times its work, ${number(job.promised_share)} promised`);
     this.fact("Kind", job.kind);
     if (job.command) this.fact("Command", commandOf(job));
     this.drawWidth(now);

@@ -175,8 +175,8 @@ def _add_jobs(app: FastAPI, service: Service, changes: Changes) -> None:
         tags=["jobs"],
     )
     def change_job(job: str, change: D.JobChange) -> Answer:
-        """Let a job matter more or less, or be of another class."""
-        return Answer(service.change_job(job, change.weight, change.job_class))
+        """Let a job matter more or less, be of another class, or have no cores until it may go on."""
+        return Answer(service.change_job(job, change.weight, change.job_class, change.on_hold))
 
     @app.delete(
         "/v1/jobs/{job}", status_code=202, responses=_problems(401, 403, 404, 409, 422, 507), tags=["jobs"]

@@ -67,6 +67,7 @@ class JobChange(_Request):
 
     weight: Positive | None = None
     job_class: Name | None = Field(default=None, alias="class")
+    on_hold: bool | None = Field(default=None, description="Whether it is to have no cores until told so.")
 
 
 class MachineChange(_Request):
@@ -110,6 +111,11 @@ class JobDocument(BaseModel):
     remaining_estimated: bool | None = Field(
         default=None, description="Whether `remaining` is what is usual in its class."
     )
+    on_hold: bool | None = Field(default=None, description="Whether it has no cores until it is resumed.")
+    over_share: float | None = Field(
+        default=None, description="Work done over what its weighted equal share would have done."
+    )
+    promised_share: float | None = Field(default=None, description="What that is promised to be at least.")
     removed: bool = Field(default=False, description="Whether what it has printed is kept no longer.")
 
 

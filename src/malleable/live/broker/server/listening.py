@@ -175,4 +175,4 @@ def _log(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what went wrong where no caller hears of it: in a line if the machine refused it."""
     error = context.get("exception")
     trace = None if error is None or isinstance(error, OSError) else error
-    LOGGER.error(entry("trouble", what=context["message"], error=error), exc_info=trace)
+    LOGGER.error(entry("trouble", problem=context["message"], error=error), exc_info=trace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import signal
 import threading
 from contextlib import ExitStack, closing, suppress
@@ -167,10 +168,8 @@ def _scheduler(settings: Settings) -> tuple[Scheduler, CpuSets | None]:
 def _machine_memory() -> float:
     """Bytes that the machine has; no limit where that cannot be told."""
     try:
-        import psutil  # noqa: PLC0415 - an extra
-
-        return float(psutil.virtual_memory().total)
-    except (ImportError, OSError):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError):
         return math.inf
 
 

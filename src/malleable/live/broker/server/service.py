@@ -13,7 +13,14 @@ from malleable.live.broker.operator_log import LOGGER, entry
 from malleable.live.broker.state import ProgramRequest
 from malleable.live.broker.state.store import PRESENT
 from malleable.live.broker.status import job_status, status
-from malleable.live.core.events import ClassChanged, CoresChanged, PolicyChanged, WeightChanged
+from malleable.live.core.events import (
+    ClassChanged,
+    CoresChanged,
+    Held,
+    PolicyChanged,
+    Resumed,
+    WeightChanged,
+)
 from malleable.live.core.orders import RefusedError
 
 if TYPE_CHECKING:
@@ -108,14 +115,21 @@ class Service:
             raise RefusedError(f"job {name} is {state}: there are no cores to explain")
         return explained(self.broker, name)
 
-    def change_job(self, name: str, weight: float | None, job_class: str | None) -> dict[str, Any]:
-        """Let a job matter more or less, or be of another class; what is kept of it says so, too."""
+    def change_job(
+        self, name: str, weight: float | None, job_class: str | None, on_hold: bool | None = None
+    ) -> dict[str, Any]:
+        """Let a job matter more or less, or be of another class; what is kept of it says so, too.
+
+        One that is on hold has no cores until it is so no more, or until the broker ends.
+        """
         self.job(name)
         with self._changing:
             if weight is not None:
                 self.broker.tell(WeightChanged(name, weight))
             if job_class is not None:
                 self.broker.tell(ClassChanged(name, job_class))
+            if on_hold is not None:
+                self.broker.tell(Held(name) if on_hold else Resumed(name))
             stored = self._stored(name)
             if stored is not None:
                 request = stored.request
@@ -128,8 +142,10 @@ class Service:
     def cancel(self, name: str) -> None:
         """Ask a job to end."""
         self.job(name)
-        LOGGER.info(entry("cancelling", job=name))
-        if self._stored(name) is not None:
+        stored = self._stored(name)
+        if stored is None or stored.state in PRESENT:
+            LOGGER.info(entry("cancelling", job=name))  # before it has ended, which is logged elsewhere
+        if stored is not None:
             self.programs.cancel(name)
         else:
             self.broker.cancel(name)

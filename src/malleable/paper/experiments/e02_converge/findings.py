@@ -40,8 +40,9 @@ CHOICES = {
 }
 REMARKS = (
     (
-        "A missing point is marked: infeasible means that n − n^β cores cannot carry the load, unstable that "
-        "rounding down leaves a class too few slots. Neither is monotone in n."
+        "Every n at which some β has no plan is marked, on a line for the β and the reason: infeasible means "
+        "that n − n^β cores cannot carry the load, which is so up to some n and never after; unstable that "
+        "rounding down leaves a class too few slots, which comes and goes with n."
     ),
     (
         f"The best β is that of least exact cost among {CANDIDATES[0]} and 0.76, 0.77, …, 0.99. It falls "
@@ -162,7 +163,7 @@ def figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Figu
         "straight line is a power of n, and WHAM's is the steepest. The line below it is WHAM's distance "
         "from the least that a policy could cost that knew all jobs: the rest no policy can avoid.",
         (
-            Panel(Axis("cores n", "log"), Axis("cost", "log"), tuple(costs), marks=_marks(fixed)),
+            Panel(Axis("cores n", "log"), Axis("cost", "log"), tuple(costs), marks=_marks(values, fixed)),
             Panel(Axis("cores n", "log"), Axis("cost / V* − 1", "log"), tuple(gaps)),
         ),
     )
@@ -176,21 +177,18 @@ def _exact(beta: float, values: Values) -> Series:
     return Series(f"FW-CAM, β = {beta}, exact", x, y, style="line", colour=BETAS[beta], notes=notes)
 
 
-def _marks(curves: list[Curve]) -> tuple[tuple[float, float, str], ...]:
-    """Where some β has no plan, above the curves: a line for each reason, whose last mark names the β."""
+def _marks(values: Values, curves: list[Curve]) -> tuple[tuple[float, float, str], ...]:
+    """Where a β has no plan, above the curves: a line for each reason and β, named at its last mark."""
     top = max(e.mean for curve in curves for e in curve.simulated if isfinite(e.half_width))
-    marks = []
-    for line, reason in enumerate(("unstable", "infeasible")):
-        found = [
-            (float(n), curve.name.removeprefix("FW-CAM, β = "))
-            for curve in curves
-            for n, status in zip(curve.cores, curve.more["status"], strict=True)
-            if status == reason
-        ]
-        text = f"{reason}: β = {', '.join(sorted({beta for _, beta in found}))}"
-        last = max((n for n, _ in found), default=0.0)
-        height = 1.6 * top * 2.5**line
-        marks += [(n, height, text if n == last else "") for n in sorted({n for n, _ in found})]
+    marks: list[tuple[float, float, str]] = []
+    line = 0
+    for reason in ("unstable", "infeasible"):
+        for beta in BETAS:
+            rows = [row for row in values[f"exact-{beta}"] if row["status"] == reason]
+            found = sorted(float(row["cores"]) for row in rows if row["cores"] <= CORES[-1])
+            height = 1.6 * top * 1.8**line
+            line += bool(found)
+            marks += [(n, height, f"{reason}: β = {beta}" if n == found[-1] else "") for n in found]
     return tuple(marks)
 
 
@@ -265,6 +263,9 @@ def converges_faster(wham: Curve, others: list[Curve], lowest: float, rates: dic
 def stays_above(curves: list[Curve], lowest: float) -> Verdict:
     """No simulated cost may lie below the bound by more than its interval."""
     gaps = [gap for curve in curves for gap in curve.gaps(lowest) if isfinite(gap.half_width)]
-    least = min(gaps, key=lambda gap: gap.high)
-    text = f"{len(gaps)} points, lowest gap {least.mean:.3%} ({least.low:.3%} to {least.high:.3%})"
+    least, lowest_mean = min(gaps, key=lambda gap: gap.high), min(gaps, key=lambda gap: gap.mean)
+    text = (
+        f"{len(gaps)} points, lowest gap {lowest_mean.mean:.3%} ({lowest_mean.low:.3%} to "
+        f"{lowest_mean.high:.3%}); lowest upper end of an interval {least.high:.3%}"
+    )
     return Verdict("No policy costs less than V*", bool(least.high >= 0.0), text)

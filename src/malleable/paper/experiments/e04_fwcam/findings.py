@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from malleable.paper.contracts import Effort, Findings, Table, Verdict
-from malleable.paper.experiments.e04_fwcam.cells import BETAS, NEAR, simulated_settings
+from malleable.paper.experiments.e04_fwcam.cells import BETAS, LOAD, NEAR, simulated_settings
 from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.columns import interval_columns
 from malleable.paper.experiments.shared.comparisons import Compared
 from malleable.paper.experiments.shared.curves import positive
+from malleable.paper.experiments.shared.fw_cam_pools import cores_of_the_queueing_bound
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_interval
 
@@ -64,8 +65,11 @@ def findings(effort: Effort, values: Values) -> Findings:
         ),
         remarks=(
             (
-                "The bound of Li and Goldberg that the paper's proof uses needs some 10^10 cores before it "
-                "says anything here. The queues are short long before."
+                "The bound of Li and Goldberg that the paper's proof uses says nothing here before "
+                + ", ".join(
+                    f"{cores_of_the_queueing_bound(beta, LOAD):.0e} cores at β = {beta}" for beta in BETAS
+                )
+                + ". The queues are short long before."
             ),
             (
                 "Waiting does not fall at every step: slots are whole, and what rounding down takes away "

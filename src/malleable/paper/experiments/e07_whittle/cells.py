@@ -12,6 +12,7 @@ from malleable.paper.experiments.e07_whittle.single_arm import (
     actions,
     allocations,
     indexable,
+    values,
 )
 from malleable.paper.simulation_cells import compared
 
@@ -23,6 +24,8 @@ RENTS = tuple(np.geomspace(0.03, 30.0, 91).tolist())
 SIMULATED_CORES = 16
 LOADS: dict[float, tuple[float, ...]] = {0.25: (1.0, 0.3, 0.1, 0.01), 0.8: (0.1, 0.03, 0.01)}
 """Loads that are simulated, and the discounts there; more discount at load 0.8 makes the policy unstable."""
+HELD: dict[float, tuple[float, ...]] = {0.25: (1.0, 0.3)}
+"""Those simulated with one action for life, too."""
 
 CLASSES = ("class-1", "class-2", "class-3")
 SPEEDUPS: dict[str, tuple[dict[str, Any], float]] = {
@@ -59,8 +62,10 @@ def cells(effort: Effort) -> list[Cell]:
         for i, (s, c) in enumerate(SPEEDUPS.values())
     ]
     made.append(Cell("allocations", allocations, asked, 0.1 * STATES[effort.name]))
+    made.append(Cell("values", values, {"job_class": 1, "discount": 1.0, "sizes": 80}, 0.1))
     for load, discounts in LOADS.items():
         policies = ["wham", *(f"whittle:alpha={alpha}" for alpha in discounts)]
+        policies += [f"whittle:alpha={alpha},arm=constant" for alpha in HELD.get(load, ())]
         run = {"cores": SIMULATED_CORES, "load": load, "seed": SEED, "jobs": jobs}
         weight = 0.6 + len(discounts) * jobs * (1.0 + 3.0 * load) / 1e5
         made.append(Cell(f"simulated-{load}", compared, {"policies": policies, **run}, weight))

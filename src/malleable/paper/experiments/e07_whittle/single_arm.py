@@ -3,6 +3,9 @@
 Prices come in two scales (the paper's lemma on the single arm). At l = α·r, of the order of α, a job is wide,
 and its width tends to argmin (c + r·k)/s(k) as α → 0. At l of the order of 1 it has one core or none, and is
 served while l < c/x. What these cells compare with is worked out here on grids of widths, from s alone.
+
+Actions are those of the optimal arm, which may change them, but for the grid of the indexability, whose
+actions are held for life, so that every other one can be tried.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 from malleable.contracts import Policy, Speedup
 from malleable.model import paper_workload
 from malleable.model.jobs import Jobs
-from malleable.theory.whittle import indexability, optimal_action, whittle_index
+from malleable.theory.whittle import indexability, least_cost, optimal_action, whittle_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,20 +81,24 @@ def indexable(
     s = Speedup.of(speedup)
     x = np.geomspace(0.01, 100.0, sizes)
     l = np.geomspace(1e-5, 1e3, prices)
-    steps = falling = passive = 0
+    steps = falling = passive = rises = 0
     rise, loss, free = 0.0, 0.0, 1.0
     for alpha in discounts:
-        k = np.asarray(optimal_action(s, x[:, None], weight, l[None, :], alpha))
+        k = np.asarray(optimal_action(s, x[:, None], weight, l[None, :], alpha, constant=True))
+        free_to_change = np.asarray(optimal_action(s, x[:, None], weight, l[None, :], alpha))
+        rises += int((free_to_change[:, 1:] > free_to_change[:, :-1] * (1.0 + 1e-9)).sum())
         steps += k[:, 1:].size
         falling += int((k[:, 1:] <= k[:, :-1] * (1.0 + 1e-9)).sum())
         passive += int(((k[:, :-1] > 0.0) | (k[:, 1:] == 0.0)).sum())
-        checked = indexability(s, x, weight, alpha, l)
-        rise, free = max(rise, checked.worst_rise), min(free, checked.free_share)
+        for constant in (True, False):
+            checked = indexability(s, x, weight, alpha, l, constant=constant)
+            rise, free = max(rise, checked.worst_rise), min(free, checked.free_share)
         loss = max(loss, _worst_loss(s, weight, alpha, x, l, k))
     return {
         "steps": steps,
         "falling": falling,
         "passive": passive,
+        "rises": rises,
         "worst_rise": rise,
         "free_share": free,
         "worst_loss": loss,
@@ -115,6 +122,32 @@ def _worst_loss(
         mine = np.where(row > 0.0, cost(np.maximum(row, 1.0), size, l), weight)
         worst = max(worst, float((mine / least - 1.0).max()))
     return worst
+
+
+def values(job_class: int, discount: float, sizes: int) -> dict[str, Any]:
+    """V(x) over the size at a few prices: the least cost, that of one action for life, and by small steps."""
+    chosen = paper_workload().classes[job_class]
+    s, c, x = chosen.speedup, chosen.holding_cost, np.linspace(0.0, 8.0, sizes)
+    prices = [0.02, 0.1, 0.5]
+    found = {
+        name: [np.asarray(least_cost(s, x, c, l, discount, constant=held)).tolist() for l in prices]
+        for name, held in (("optimal", False), ("held", True))
+    }
+    steps = [by_steps(s, c, l, discount, x) for l in prices]
+    return {"name": chosen.name, "sizes": x.tolist(), "prices": prices, "by_steps": steps, **found}
+
+
+def by_steps(speedup: Speedup, c: float, l: float, discount: float, x: FloatArray) -> list[float]:
+    """V by value iteration: the best of many widths, held for a small step of the size, again and again."""
+    widths, parts = np.geomspace(1.0, WIDEST, 2000), 25
+    spent = -np.expm1(-discount * (x[1] - x[0]) / parts / np.asarray(speedup(widths)))
+    now, found = (c + l * widths / discount) * spent, [0.0]
+    for _ in x[1:]:
+        value = found[-1]
+        for _ in range(parts):
+            value = min(float((now + (1.0 - spent) * value).min()), c)
+        found.append(value)
+    return found
 
 
 def action_map(job_class: int, discount: float, sizes: int, prices: int) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.e08_attractor.fluid_paths import (
     attraction,
+    bracket,
     fluid_paths,
     random_attraction,
     system_paths,
@@ -19,6 +20,8 @@ LAWS = {"exponential": 3, "phase type": 4}
 LOADS = (0.05, 0.25, 0.5516, 0.8, 0.95)
 """Loads of the study; at 0.5516 a class is just narrowed to one core, where the equation has a kink."""
 QUICK_LOADS = (0.25, 0.8)
+BRACKETS = (0.25, 0.8)
+"""Loads at which the trajectories that hold all others are shown."""
 CONFIGURATIONS: dict[str, tuple[str, tuple[float, ...]]] = {
     "empty": ("phase type", (0.0, 0.0, 0.0, 0.0)),
     "crowded": ("phase type", (0.1, 0.3, 0.1, 0.1)),
@@ -56,6 +59,7 @@ def cells(effort: Effort) -> list[Cell]:
              0.2 * workloads * starts)
         for b in range(batches)
     ]  # fmt: skip
+    made += [Cell(f"bracket-{load}", bracket, {"law": "phase type", "load": load}, 0.3) for load in BRACKETS]
     for i, name in enumerate(configurations(effort)):
         law, start = CONFIGURATIONS[name]
         run = {"law": law, "load": LOAD, "start": list(start), "time": SYSTEM_TIME, "seed": SEED}

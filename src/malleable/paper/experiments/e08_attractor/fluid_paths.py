@@ -14,6 +14,7 @@ import numpy as np
 
 from malleable.contracts import Policy
 from malleable.engine.run import Run
+from malleable.errors import UnsupportedError
 from malleable.model import Workload, paper_workload
 from malleable.paper.experiments.shared.workloads import (
     WIDE,
@@ -96,7 +97,16 @@ def _attraction(workload: Workload, count: int, seed: int) -> dict[str, Any]:
         "load": found.load,
         "slowest": max(value.real for value in found.eigenvalues),
         **found.attractor._asdict(),
+        **{key: getattr(found.certificate, key) for key in ("proved", "reason", "meet")},
     }
+
+
+def bracket(law: str, load: float) -> dict[str, Any]:
+    """The trajectories from the empty system and from a crowded one, per core, and when they meet."""
+    found = mean_field(laws(law, 1.0, load), 1.0, Policy.of(POLICY), starts=1).certificate
+    if found.lower is None or found.upper is None:
+        raise UnsupportedError("there is no bracket: " + found.reason)
+    return {**found.to_dict(), "load": load}
 
 
 def random_workload(rng: np.random.Generator) -> Workload:

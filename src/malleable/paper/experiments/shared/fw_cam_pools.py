@@ -14,6 +14,7 @@ from malleable.errors import InfeasibleError, UnstableError
 from malleable.model import paper_workload
 from malleable.theory.fw_cam import BETAS, plan
 from malleable.theory.queues import erlang_c, mgc_response_time, mmc
+from malleable.theory.relaxed import bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,6 +52,16 @@ def planned(cores: int, beta: float, load: float, most_slots: int) -> dict[str, 
         "waiting_cost": _per_job(workload, waits) if known else None,
         "cost": service + _per_job(workload, waits) if known else None,
     }
+
+
+def cores_of_the_queueing_bound(beta: float, load: float) -> float:
+    """Cores from which the bound of Li and Goldberg, which the paper's proof uses, holds for every class.
+
+    It asks for n'(1 − ρ)² ≥ 10⁶ E[(A/E A)²]², which is 4·10⁶ for Poisson arrivals. With n^β of n cores kept
+    free, 1 − ρ = n^{β−1} and n' is N_i*, the jobs of the class in the limit, so that n^{2β−1} is what grows.
+    """
+    shares = [one.jobs for one in bound(paper_workload(1.0, load), 1.0).classes]
+    return float((4e6 / min(shares)) ** (1.0 / (2.0 * beta - 1.0)))
 
 
 def all_planned(cores: Iterable[int], beta: float, load: float, most_slots: int) -> list[dict[str, Any]]:
