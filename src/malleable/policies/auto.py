@@ -34,6 +34,7 @@ from malleable.policies.wham_fitted import WhamFitted
 from malleable.sources import stream
 
 if TYPE_CHECKING:
+    from malleable.contracts import Distribution
     from malleable.model import Workload
 
 YARDSTICK = "wham"
@@ -74,6 +75,7 @@ class Choice(NamedTuple):
 class Auto(Policy):
     """The policy that is cheapest here: the winner of a short race of simulations, found once."""
 
+    needs = "speedups, rates, laws of sizes; work left where sizes are known; in a broker, no rates"
     sharing: ClassVar[bool] = True
     blocking: ClassVar[bool] = False
     by_price: ClassVar[bool] = False
@@ -207,6 +209,6 @@ def _loses(
     return ""
 
 
-def _other_law(law: object) -> object:
+def _other_law(law: Distribution) -> Distribution:
     """A law of the same mean and another spread."""
     return Lognormal(law.mean, 1.3) if law.scv < 1.5 else Exponential(1.0 / law.mean)

@@ -244,7 +244,7 @@ def _factor(table: FloatArray, forms: FloatArray, i: int, value: float) -> float
     if exponent == 0.0:
         return 0.0
     factor = float(table[PREAMBLE + COLUMNS * i + ROW.FACTOR])
-    return factor * (math.sqrt(value) if exponent == 0.5 else value**exponent)
+    return factor * float(math.sqrt(value) if exponent == 0.5 else value**exponent)
 
 
 def _next_costate(market: Any, position: int, total: float, reservation: float, guess: float) -> float:
