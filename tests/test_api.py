@@ -16,7 +16,7 @@ from malleable.errors import MalleableError, ParameterError
 from malleable.model import builtin_workloads
 
 VERBS = (
-    "allocate", "bound", "broker_trace", "check_report", "compare", "describe", "draw", "fit_sizes",
+    "allocate", "bound", "bound_for_jobs", "broker_trace", "check_report", "compare", "describe", "draw", "fit_sizes",
     "fit_speedup", "fit_workload", "listing", "malleabilise", "mean_field", "measure", "play", "read_jobs",
     "read_trace", "read_workload", "replay", "report", "reproduce", "sweep", "write_trace",
 )  # fmt: skip
