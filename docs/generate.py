@@ -49,6 +49,7 @@ from malleable.theory import (  # noqa: E402
     fw_cam,
     markov_chain,
     meanfield,
+    price_path,
     queues,
     refined_mean_field,
     relaxed,
@@ -176,6 +177,7 @@ def _plain(value: Any) -> str:
 RETURNED = (
     relaxed.Bound,
     relaxed.ClassBound,
+    price_path.JobsBound,
     contracts.Allocation,
     refined_mean_field.Refined,
     results.ClassResult,

@@ -56,7 +56,8 @@ class Kind:
         """argmax over the widths of r·s(k) − k, for ratios above the first."""
         if self.widths is None:
             wish = np.asarray(self.speedup.work_demand(1.0, ratios), dtype=float)
-            return np.clip(wish, self.least, self.most)
+            within: FloatArray = np.clip(wish, self.least, self.most)
+            return within
         best, wanted = np.full(len(ratios), -np.inf), np.zeros(len(ratios))
         for k, s in zip(self.widths, self.speeds, strict=True):
             value = ratios * s - k
@@ -69,7 +70,8 @@ class Kind:
         speeds = (
             np.asarray(self.speedup(k)) if self.widths is None else np.interp(k, self.widths, self.speeds)
         )
-        return np.maximum(ratios * np.asarray(speeds, dtype=float) - k, 0.0)
+        gains: FloatArray = np.maximum(ratios * np.asarray(speeds, dtype=float) - k, 0.0)
+        return gains
 
     def last_ratio(self) -> float:
         """The ratio from which on the widest is best."""
@@ -146,7 +148,7 @@ class OwnSchedules:
         self.least = np.array([kind.first for kind in self.kinds])[kinds]
         """The least core-time for a unit of each job's work."""
         self._tables: dict[tuple[int, float], Tables] = {}
-        self._kernel = compiled(K.own_schedules, K.signature()) if can_compile() else K.own_schedules
+        self._kernel: Any = compiled(K.own_schedules, K.signature()) if can_compile() else K.own_schedules
 
     def pooled(self, cores: float) -> float:
         """What the jobs would cost at least if their work could be divided among the cores without loss."""
@@ -161,7 +163,8 @@ class OwnSchedules:
 
         `step` is that of the grid of p, in its logarithm; prices are positive.
         """
-        out = Own(*(np.zeros(len(self.jobs)) for _ in range(3)), np.zeros(len(prices)))
+        costs, ends, marginal = np.zeros((3, len(self.jobs)))
+        out = Own(costs, ends, marginal, np.zeros(len(prices)))
         logs, highest = np.log(prices), float(prices.max())
         pieces = []
         for number, kind in enumerate(self.kinds):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 STREAM = {"quick": 1_000, "normal": 25_000, "full": 100_000}
 """Jobs of each of four streams, by effort."""
-MOST_CORES = 1024
+MOST_CORES = {"quick": 64, "normal": 1024, "full": 1024}
 """On more cores the beginning and the end of such a stream cost more than the difference from V*."""
 NAME = "least cost if all jobs were known"
 COLOUR = 10
@@ -38,14 +38,16 @@ def known_cells(cores: Iterable[int], load: float, effort: Effort, seed: int) ->
     jobs = STREAM[effort.name]
     run = {"load": load, "jobs": jobs, "seed": seed}
     return [
-        Cell(f"known-{n}", known_jobs, {"cores": n, **run}, 4e-5 * jobs) for n in cores if n <= MOST_CORES
+        Cell(f"known-{n}", known_jobs, {"cores": n, **run}, 4e-5 * jobs)
+        for n in cores
+        if n <= MOST_CORES[effort.name]
     ]
 
 
 def known_bounds(cores: Sequence[int], values: Values) -> tuple[Estimate, ...]:
     """The bounds by n; nothing is known where none was computed."""
     found = [values.get(f"known-{n}") for n in cores]
-    return tuple(Estimate() if failed(one) else read_interval(one) for one in found)
+    return tuple(Estimate() if one is None or failed(one) else read_interval(one) for one in found)
 
 
 def above(cost: Estimate, least: Estimate) -> Estimate:
