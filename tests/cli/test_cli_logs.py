@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from malleable.errors import TraceError
-from malleable.model import load_workload
+from malleable.model import load_workload, paper_workload
+from malleable.sources import stream
 from malleable.traces import read_trace
 from malleable.traces.describing import plain_text, trace_of_history
 from support.json_keys import keys
@@ -151,6 +152,18 @@ def test_standard_input():
         patch.setattr("malleable.traces.base.source.sys", type("sys", (), {"stdin": piped}))
         assert read_trace("-").core_seconds.sum() == read_trace("log.csv").core_seconds.sum()
         assert sys.stdin is not piped
+
+
+def test_jobs_that_were_played_are_a_log():
+    """`play --log` saves what the policies saw: the jobs that the simulator draws with that seed."""
+    done = malleable("play", "paper", "--cores", "8", "--load", "0.3", "--jobs", "40", "--speed", "60",
+                     "--log", "played.csv")  # fmt: skip
+    assert done.status == 0
+    drawn = stream(paper_workload(8, 0.3), 0).take()
+    trace = read_trace("played.csv")
+    assert trace.size.tolist() == drawn.sizes[:40].tolist()
+    assert trace.submit == pytest.approx(drawn.times[:40] - drawn.times[0])
+    assert trace.application.words() == [f"class-{i + 1}" for i in drawn.classes[:40]]
 
 
 def test_the_history_of_a_broker_is_a_log():

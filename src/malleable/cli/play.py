@@ -60,9 +60,15 @@ def command(
         str | None,
         typer.Option("--out", metavar="DIR", help="Save comparison.json, comparison.npz and comparison.csv."),
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--log", metavar="FILE", help="Save the jobs as a log that `malleable replay` reads."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """A generated workload on the live system, in real time, beside the simulator on the same jobs."""
+    from pathlib import Path
+
     from malleable import api
     from malleable.catalog import split_policies
     from malleable.results import files
@@ -70,6 +76,8 @@ def command(
     described = api.read_workload(workload)
     if out is not None:
         files.check(files.table_path(out))
+    if log is not None:
+        files.check(Path(log))
     with progress_bar("jobs") as progress:
         found = api.play(
             described,
@@ -84,6 +92,8 @@ def command(
             progress=progress,
         )
     if found.policies:
+        if log is not None:
+            files.put(Path(log), found.log().encode())
         deliver(
             lambda: print_json(found.to_dict()) if as_json else _print(found),
             None if out is None else lambda: found.comparison().save_table(out),

@@ -142,7 +142,8 @@ def mounting(fault: Fault, found: Replay, times: FloatArray) -> FloatArray:
     total = float(idle.sum())
     # Slices of time are coarser than prices; in all it is what it is.
     scaled = idle * (fault.idle / total) if total > 0.0 else idle
-    return np.asarray(ended + np.append(0.0, np.cumsum(scaled)), dtype=float)
+    lost: FloatArray = ended + np.append(0.0, np.cumsum(scaled))
+    return lost
 
 
 def _gantt(best: Schedule, baseline: Schedule, clock: Clock) -> dict[str, Figure]:
@@ -155,7 +156,7 @@ def _gantt(best: Schedule, baseline: Schedule, clock: Clock) -> dict[str, Figure
     def figure(name: str, title: str, cores: FloatArray, middle: float | None, what: str) -> Figure:
         z = tuple(tuple(row) for row in cores.tolist())
         panel = Panel(clock.axis, Axis("", categories=names), grid=Grid(x, rows, z, what, middle))
-        caption = "The cores that the jobs of each class had, over time."
+        caption = f"The jobs of each class, and how many {what} they had over time."
         return Figure(f"replay-{name}", title, caption, (panel,))
 
     mine = in_use(best, edges)

@@ -138,9 +138,10 @@ class Fault:
         ):  # fmt: skip
             if len(shares) > 1 and self.jobs > 0.0:
                 first = shares[0]
+                part, count = first.regret / self.jobs, first.jobs / len(one.jobs)
                 said.append(
-                    f"By {what}, {first.name} carries most of the jobs' part: {first.regret / self.jobs:.0%} "
-                    f"with {first.jobs / len(one.jobs):.0%} of the jobs."
+                    f"By {what}, {first.name} carries the largest part of the jobs' regret: {part:.0%}, with "
+                    f"{count:.0%} of the jobs."
                 )
         if self.jobs > 0.0:
             worst, top = self.by_hour[0], self.costliest()

@@ -80,6 +80,7 @@ class Replay:
             if one is base:
                 continue
             apart, half = one.cost - base.cost, float("inf")
+            apart = 0.0 if abs(apart) <= SAME * base.cost else apart
             if self.resampling is not None and OWN not in {one.policy, base.policy}:
                 half = self.resampling.half_width(one.policy, base.policy)
             made.append(

@@ -6,8 +6,10 @@ differ by what only a real machine has: whole cores, answers that take time, and
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from malleable.live.play.records import records_of
 from malleable.live.play.session import Session
 from malleable.live.play.work import Sleeping, Work
 from malleable.live.system.cpus import CpuSets
-from malleable.results import Comparison, Difference, Result, Status, summarise
+from malleable.results import Comparison, Difference, Result, ResultError, Status, summarise
 from malleable.results.comparison import paired_difference
 from malleable.simulation import Settings, Task, run_task
 from malleable.simulation.task import checked_task
@@ -101,6 +103,8 @@ class Played:
     """Whether jobs burned CPU time, or slept."""
     missing: tuple[str, ...] = ()
     """Policies that were not played, after Ctrl-C."""
+    jobs: Chunk | None = field(default=None, repr=False)
+    """The jobs that every policy saw."""
 
     @property
     def interrupted(self) -> bool:
@@ -112,6 +116,18 @@ class Played:
         """Whether policies are in the same order by their cost live as simulated."""
         live = sorted(self.policies, key=lambda one: one.live.cost.mean)
         return live == sorted(self.policies, key=lambda one: one.simulated.cost.mean)
+
+    def log(self) -> str:
+        """The jobs as a plain log, which `malleable replay` reads: arrival, size and class of each."""
+        workload = self.policies[0].live.workload
+        if self.jobs is None or workload is None:
+            raise ResultError("these jobs were not kept", "play again")
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("arrival", "size", "class"))
+        names = [workload.class_names[i] for i in self.jobs.classes.tolist()]
+        writer.writerows(zip(self.jobs.times.tolist(), self.jobs.sizes.tolist(), names, strict=True))
+        return text.getvalue()
 
     def comparison(self) -> Comparison:
         """All results, live and simulated, and their differences: what is saved."""
@@ -162,7 +178,8 @@ def play(
         played += [] if found is None else [found]
         if found is None or found.live.status == Status.INTERRUPTED:
             break
-    return Played(tuple(played), chosen, burn, tuple(task.label for task in tasks[len(played) :]))
+    missing = tuple(task.label for task in tasks[len(played) :])
+    return Played(tuple(played), chosen, burn, missing, drawn)
 
 
 def _play(

@@ -90,9 +90,9 @@ def chosen_jobs(trace: Trace, rows: IntArray) -> Trace:
 
 def _fitting(trace: Trace, study: Study) -> tuple[Trace, tuple[str, ...]]:
     """The jobs that fit on the machine, and what was left out."""
-    many = {1: "row of the log is"}
+    row = {1: "row of the log is"}
     said = [
-        f"{one.rows:,} {many.get(one.rows, 'rows of the log are')} left out: {one.reason}"
+        f"{one.rows:,} {row.get(one.rows, 'rows of the log are')} left out: {one.reason}"
         for one in trace.dropped
     ]
     if study.cores is not None:
