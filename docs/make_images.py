@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from malleable import Jobs, allocate, bound, fit_speedup, mean_field, paper_workload
-from malleable.contracts import Speedup
+from malleable import Jobs, allocate, bound, bound_for_jobs, fit_speedup, mean_field, paper_workload, simulate
+from malleable.contracts import Policy, Speedup
+from malleable.engine.replaying import replay_jobs
 from malleable.fitting import parse_measurements
+from malleable.simulation.given import ready
+from malleable.simulation.jobs_bound import drawn_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,8 +228,56 @@ def fit() -> str:
     return drawing(left + width + 24, bottom + 48, "A fitted speedup", parts)
 
 
+def bounds() -> str:
+    """Lower bounds as shares of what WHAM costs on the same jobs, over the number of cores."""
+    left, bottom, width, height = 64, 320, 460, 260
+    grid = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+    def at(cores: float, share: float) -> tuple[float, float]:
+        return left + np.log2(cores) / 8.0 * width, bottom - share * height
+
+    title = "Lower bounds as shares of WHAM's cost on the same jobs"
+    parts = [text(20, 28, title, 16, INK, "font-weight='600'")]
+    for i in range(0, 11, 2):
+        x, y = at(1, i / 10)
+        label = f"{10 * i} %"
+        parts += [line(x, y, x + width, y), text(x - 8, y + 4, label, 11, QUIET, "text-anchor='end'")]
+    for n in grid:
+        parts.append(text(at(n, 0)[0], bottom + 18, f"{n}", 11, QUIET, "text-anchor='middle'"))
+    parts.append(text(left + width, bottom + 36, "cores n (the paper's workload at load 0.25)", 12, QUIET,
+                      "text-anchor='end'"))  # fmt: skip
+    found = [_bounds_on(n) for n in grid]
+    lines = (
+        ("price path", CLASS_COLOURS[0], "", 4),
+        ("V*, capped at n", CLASS_COLOURS[1], "", 16),
+        ("V* (dashed)", CLASS_COLOURS[1], "stroke-dasharray='6 4'", 28),
+        ("each job alone", CLASS_COLOURS[2], "", 4),
+        ("pooled", QUIET, "", 4),
+    )
+    for number, (name, colour, more, drop) in enumerate(lines):
+        curve = [at(n, shares[number]) for n, shares in zip(grid, found, strict=True)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve)
+        parts.append(f"<polyline points='{path}' fill='none' stroke='{colour}' stroke-width='2.5' {more}/>")
+        parts.append(text(left + width + 8, curve[-1][1] + drop, name, 12, colour))
+    return drawing(left + width + 120, bottom + 48, title, parts)
+
+
+def _bounds_on(cores: int) -> tuple[float, ...]:
+    """Bounds on n cores as shares of WHAM's cost for the same jobs; those by averages, of its mean cost."""
+    workload = paper_workload(cores, 0.25)
+    jobs = drawn_jobs(workload, 3000, 2)
+    run = ready(Policy.of("wham"), jobs, cores)
+    ends = replay_jobs(run.workload, cores, run.program, run.jobs).log.ends
+    cost = float(jobs.weight @ (ends - jobs.times))
+    known = bound_for_jobs(jobs, cores)
+    mean = simulate(workload, cores, "wham", jobs=200_000)
+    by_averages = [(one or 0.0) / mean.cost.mean for one in (mean.bound_tight, mean.bound)]
+    return (known.by_prices / cost, *by_averages, known.alone / cost, known.pooled / cost)
+
+
 PICTURES = {
     "allocation.svg": allocation,
+    "bounds.svg": bounds,
     "finite.svg": finite,
     "fit.svg": fit,
     "hull.svg": hull,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from malleable.api import allocate as allocate
     from malleable.api import bound as bound
+    from malleable.api import bound_for_jobs as bound_for_jobs
     from malleable.api import compare as compare
     from malleable.api import explain as explain
     from malleable.api import fit_sizes as fit_sizes
@@ -45,6 +46,7 @@ _HOMES = {
     "Workload": "model",
     "allocate": "api",
     "bound": "api",
+    "bound_for_jobs": "api",
     "compare": "api",
     "explain": "api",
     "fit_sizes": "api",

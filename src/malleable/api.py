@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from malleable.results import Comparison, Result
     from malleable.simulation.sweep import Swept
     from malleable.theory.meanfield import MeanField
+    from malleable.theory.price_path import JobsBound
     from malleable.theory.relaxed import Bound
     from malleable.traces import Study, Trace
     from malleable.traces.describing import FittedWorkload, TraceSummary
@@ -107,6 +108,7 @@ def replay(
     from malleable.model.job_list import JobList  # noqa: PLC0415 - ditto
 
     options: dict[str, Any] = {"bound": bound, "progress": progress}
+    parts = replays.read_shares(shares) if isinstance(shares, str) else shares
     trace, assumed = None, None
     if isinstance(source, JobList):
         jobs = source
@@ -120,11 +122,10 @@ def replay(
         jobs, cores, policies, baseline=baseline, resample=resample, seed=changes.get("seed") or 0,
         interpreted=interpreted, **options,
     )  # fmt: skip
-    if shares is None:
+    if parts is None:
         return found
     if trace is None or assumed is None:
         raise ParameterError("shares are of the jobs of a log", "give the log and not a list of its jobs")
-    parts = replays.read_shares(shares) if isinstance(shares, str) else list(shares)
     if found.interrupted:
         return found
     return found.with_shares(replays.share_curve(trace, cores, policies, parts, assumed, **options))
@@ -166,11 +167,11 @@ def write_trace(trace: Trace, path: str | Path) -> Path:
     return place
 
 
-def check_report() -> None:
-    """Raise an error that says what to install if reports cannot be written."""
-    from malleable import plots  # noqa: PLC0415 - ditto
+def check_report(path: str | Path) -> None:
+    """Raise an error if a report cannot be written there, before anything is computed."""
+    from malleable.reports import check_place  # noqa: PLC0415 - ditto
 
-    plots.check_installed()
+    check_place(path)
 
 
 def describe(
@@ -244,6 +245,22 @@ def bound(
     known.check_on(cores)
     described.check_widths(known.most_cores(cores))
     return relaxed.bound(described, cores, known.mean_cores(cores))
+
+
+def bound_for_jobs(
+    jobs: JobList,
+    cores: float | Sequence[tuple[float, float]],
+    **options: Any,
+) -> JobsBound:
+    """A lower bound on what any schedule of these jobs costs, even one that knows them all beforehand.
+
+    `cores` is a number, or pairs (time, cores) where it changes. The result has the bound, the prices of a
+    core over time that prove it, and what each job's own best schedule costs at these prices. `options`:
+    `precision`, `seconds`, `cell_jobs`, `widest`, `threads`, `on_progress` (see `theory.price_path`).
+    """
+    from malleable.theory import price_path  # noqa: PLC0415 - keeps `allocate` light
+
+    return price_path.bound_for_jobs(jobs, cores, **options)
 
 
 def allocate(
@@ -420,6 +437,7 @@ def simulate(
     allow_unstable: bool = False,
     sizes: str = "known",
     capacity: Capacity | str | Mapping[str, Any] | None = None,
+    bound: str | None = None,
     engine: str = "cpu",
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -434,6 +452,9 @@ def simulate(
     With `sizes="unknown"` a policy is told what is left of a job on average, given the work done; `capacity`
     says how many of the cores there are over time.
 
+    `bound="jobs"` adds the bound for given jobs: what even a scheduler that knows all jobs beforehand must
+    pay, averaged over streams of jobs (`bound_jobs` and `gap_jobs` of the result).
+
     `engine` is cpu, gpu, or auto: the GPU where there is one and the run is long enough.
     """
     from malleable import simulation  # noqa: PLC0415 - ditto
@@ -442,7 +463,8 @@ def simulate(
         read_workload(workload), cores, policy,
         load=load, jobs=jobs, seed=seed, replications=replications, precision=precision, warmup=warmup,
         confidence=confidence, interpreted=interpreted, widths=widths, allow_unstable=allow_unstable,
-        sizes=sizes, capacity=capacity, engine=engine, executor=executor, progress=progress, workers=workers,
+        sizes=sizes, capacity=capacity, bound=bound, engine=engine,
+        executor=executor, progress=progress, workers=workers,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ On each page, from top to bottom, in a folder of its own:
 - a `python` block runs, in one namespace for the page; a `text` block right behind it is its exact output;
 - a `console` block runs each line behind `$ ` and compares what follows (`...` on a line of its own stands
   for any lines); stdout and stderr stand together, as in a terminal;
+- `<!-- log: NAME -->` puts the NASA log there by that name; without the log, the page is only read;
 - a block whose first line is `# file: NAME`, or that stands behind `<!-- file: NAME -->`, is written to that
   file; `toml` and `json` blocks are parsed in any case.
 """
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +34,7 @@ import malleable as package
 from malleable.cli import app
 from malleable.live.broker.http_client import BrokenOffError, NoBrokerError
 from support.broker_server import cancel_programs, short_folder
+from support.logs import NASA
 from support.shell import Outcome, malleable, shell
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +45,8 @@ FENCE = re.compile(
     r"(?:<!-- file: (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 NAMED = re.compile(r"# file: (\S+)\n")
+LOG = re.compile(r"<!-- log: (\S+) -->")
+"""Says that a page works on the NASA log, by this name; it stays out of the project."""
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SKIPPED = ("make ", "git ", "cd ", "python3 -m venv ", ".venv/bin/python -m pip ", ". .venv/bin/activate")
 """Lines of a console block that set up a machine; the tests run on one that is set up."""
@@ -102,6 +107,10 @@ def own_broker(monkeypatch):
 def test_page_runs(page, tmp_path, monkeypatch):
     """Everything that a page tells its reader to type works, and prints what the page says."""
     monkeypatch.chdir(tmp_path)
+    if log := LOG.search(page.read_text(encoding="utf-8")):
+        if not NASA.is_file():
+            pytest.skip(f"the log of this page is not at {NASA}")
+        shutil.copy(NASA, log[1])
     module = types.ModuleType("__page__")
     monkeypatch.setitem(sys.modules, "__page__", module)
     found = blocks(page)

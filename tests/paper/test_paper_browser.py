@@ -13,7 +13,7 @@ from malleable.paper.cell_store import CellStore
 from malleable.paper.contracts import QUICK
 from malleable.paper.write import publish
 from support import paper_samples as samples
-from support.browser import DESK, KEPT, PATIENCE, PHONE, chromium
+from support.browser import DESK, KEPT, PHONE, Visit, chromium
 
 DARK = {**DESK, "color_scheme": "dark"}
 SCREENS = {"desk": DESK, "phone": PHONE, "dark": DARK}
@@ -35,36 +35,6 @@ def page(tmp_path_factory):
 
 
 OURS = pytest.mark.skipif("MALLEABLE_PAGE" in os.environ, reason="another page is looked at")
-
-
-class Visit:
-    """A page opened on some screen, with all that it said and asked for."""
-
-    def __init__(self, browser, page: Path, **screen) -> None:
-        self.context = browser.new_context(**screen)
-        self.context.set_default_timeout(PATIENCE)
-        self.page = self.context.new_page()
-        self.said, self.asked = [], []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(page.as_uri())
-        if screen.get("java_script_enabled", True):
-            self.wait()
-
-    def wait(self) -> None:
-        """Until every plot is drawn."""
-        for _ in range(600):
-            plots = self.page.evaluate("window.malleablePlots")
-            if plots["drawn"] + plots["failed"] == plots["total"]:
-                return
-            time.sleep(0.1)
-        pytest.fail(f"not all plots were drawn: {plots}")
-
-    def shown(self, selector: str) -> list[tuple[float, float]]:
-        """Sizes of all elements; 0 × 0 if one is not to be seen."""
-        boxes = f"[...document.querySelectorAll('{selector}')].map(e => e.getBoundingClientRect())"
-        return [(box["width"], box["height"]) for box in self.page.evaluate(f"{boxes}.map(b => b.toJSON())")]
 
 
 @pytest.fixture(scope="module")

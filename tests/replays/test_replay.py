@@ -1,4 +1,4 @@
-"""Replays: equal to simulation, to independent schedulers, and to the log; bounded; and blamed to the digit."""
+"""Replays: equal to simulation, to independent schedulers, and to the log; bounded; blamed to the digit."""
 
 from dataclasses import replace
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from malleable.results import Result
+    from malleable.statistics import Estimate
 
 REFRESH = 0.1
 """Seconds between two pictures of the progress bar."""
@@ -60,6 +61,14 @@ SizesOption = Annotated[
         help="Whether policies know sizes, or only their law and the work done.",
     ),
 ]
+BoundOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bound",
+        metavar="jobs",
+        help="Also bound what a scheduler that knows all jobs must pay, from some streams of jobs.",
+    ),
+]
 EngineOption = Annotated[
     str,
     typer.Option(
@@ -91,6 +100,7 @@ def settings(
     widths: bool,
     sizes: str,
     capacity: str | None,
+    bound: str | None,
     engine: str,
 ) -> dict[str, Any]:
     """The options of a run, read; the library checks them."""
@@ -106,6 +116,7 @@ def settings(
         "widths": widths,
         "sizes": sizes,
         "capacity": capacity,
+        "bound": bound,
         "engine": engine,
     }
 
@@ -182,6 +193,11 @@ def plus_minus(half_width: float) -> str:
 def percent(share: float | None) -> str:
     """A share for people."""
     return "–" if share is None else f"{100.0 * share:.4g} %"
+
+
+def percent_between(share: Estimate | None) -> str:
+    """A share with its interval for people."""
+    return "–" if share is None else f"{percent(share.mean)} ± {show(100.0 * share.half_width, 2)}"
 
 
 def label(result: Result) -> str:

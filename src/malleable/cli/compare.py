@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli._running import (
+    BoundOption,
     ConfidenceOption,
     EngineOption,
     InterpretedOption,
@@ -25,6 +26,7 @@ from malleable.cli._running import (
     finish,
     label,
     percent,
+    percent_between,
     plus_minus,
     print_notes,
     progress_bar,
@@ -75,6 +77,7 @@ def command(
     widths: WidthsOption = False,
     sizes: SizesOption = "known",
     capacity: CapacityOption = None,
+    bound: BoundOption = None,
     engine: EngineOption = "auto",
     workers: WorkersOption = None,
     ray: RayOption = None,
@@ -97,6 +100,7 @@ def command(
         widths=widths,
         sizes=sizes,
         capacity=capacity,
+        bound=bound,
         engine=engine,
     )
     from malleable import api
@@ -141,7 +145,9 @@ def _print(found: Comparison) -> None:
     title = f"{name}{'' if several else f', load {loads}'}; differences from {baseline} on the same jobs"
     places = ("cores", "load") if several else ("cores",)
     words = len(places) + 1
-    rows = table(title, *places, "policy", "cost", "", "gap", "difference", "", words=words)
+    known = any(result.bound_jobs is not None for result in found.results)
+    gaps = ("gap", "gap, jobs known") if known else ("gap",)
+    rows = table(title, *places, "policy", "cost", "", *gaps, "difference", "", words=words)
     for result in found.results:
         other = beside.get((result.cores, result.load, result.policy))
         change = (
@@ -153,6 +159,7 @@ def _print(found: Comparison) -> None:
             show(result.cost.mean),
             plus_minus(result.cost.half_width),
             percent(result.gap),
+            *((percent_between(result.gap_jobs),) if known else ()),
             *change,
         )
     out.print(rows)
@@ -179,3 +186,5 @@ def _print_bounds(out: Console, found: Comparison) -> None:
     for name, policies in named.items():
         whose = f" of {', '.join(policies)}" if len(named) > 1 else ""
         out.print(f"gap{whose}: cost above the lower bound ({name})")
+    if any(result.bound_jobs is not None for result in found.results):
+        out.print("gap, jobs known: cost above what any policy must pay, even one that knows all jobs")

@@ -78,8 +78,6 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Policies on the jobs of a log: costs, waits, slowdowns, the least possible, and who is to blame."""
-    from pathlib import Path
-
     from malleable import api
     from malleable.results import files
 
@@ -90,8 +88,7 @@ def command(
     if out is not None:
         files.check(files.table_path(out))
     if report is not None:
-        files.check(Path(report))
-        api.check_report()
+        api.check_report(report)
     with progress_bar() as progress:
         found = api.replay(
             file, read_cores(cores), policies, baseline=baseline, shares=shares, bound=not no_bound,

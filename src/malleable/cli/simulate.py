@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from malleable.cli._running import (
+    BoundOption,
     ConfidenceOption,
     EngineOption,
     InterpretedOption,
@@ -25,6 +26,7 @@ from malleable.cli._running import (
     finish,
     label,
     percent,
+    percent_between,
     plus_minus,
     print_notes,
     progress_bar,
@@ -67,6 +69,7 @@ def command(
     widths: WidthsOption = False,
     sizes: SizesOption = "known",
     capacity: CapacityOption = None,
+    bound: BoundOption = None,
     engine: EngineOption = "auto",
     workers: WorkersOption = None,
     ray: RayOption = None,
@@ -88,6 +91,7 @@ def command(
         widths=widths,
         sizes=sizes,
         capacity=capacity,
+        bound=bound,
         engine=engine,
     )
     from malleable import api
@@ -128,6 +132,10 @@ def _print(result: Result, *, widths: bool) -> None:
     facts.add_row(f"lower bound ({result.bound_name or 'V*'})", show(result.bound_tight), "")
     doubtful = result.notes and result.gap is not None and result.gap < 0.0
     facts.add_row("cost above the bound", percent(result.gap), "see the note" if doubtful else "")
+    if result.bound_jobs is not None:
+        known = result.bound_jobs
+        facts.add_row("lower bound if all jobs were known", show(known.mean), plus_minus(known.half_width))
+        facts.add_row("cost above that", percent_between(result.gap_jobs), "")
     facts.add_row("utilisation (share of the cores in use)", percent(result.utilisation), "")
     facts.add_row("effective load (the same, less the noise of arrivals)", percent(result.effective_load), "")
     facts.add_row("time with more jobs than cores", percent(result.overload), "")

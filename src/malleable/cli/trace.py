@@ -21,6 +21,8 @@ LAWS = {
     "wait": "wait, s", "interarrival": "time between arrivals, s",
 }  # fmt: skip
 BARS = " ▁▂▃▄▅▆▇█"
+LABEL = 30
+"""Letters of the names in front of bars."""
 LINES = 24
 """Bars in which the load over time is shown."""
 
@@ -92,7 +94,7 @@ def _print(out: Console, found: TraceSummary) -> None:
         _print_parts(out, "Users with the most core-seconds", found.users, found)
     _print_cycles(out, found)
     for one in trace.dropped:
-        out.print(f"dropped: {one.rows:,} rows: {one.reason}", soft_wrap=True)
+        out.print(f"dropped: {one.rows:,} row{'s' * (one.rows != 1)}: {one.reason}", soft_wrap=True)
     for note in trace.notes:
         out.print(f"note: {note}", soft_wrap=True)
 
@@ -120,17 +122,17 @@ def _short(share: float | None) -> float | None:
 def _print_cycles(out: Console, found: TraceSummary) -> None:
     """Jobs by hour and weekday, and the load over time, as rows of small bars."""
     hours, days = found.cycle.sum(axis=0), found.cycle.sum(axis=1)
-    out.print(f"Arrivals by hour of the day (0 to 23)  {bars(hours)}")
+    out.print(f"{'Arrivals by hour, 0 to 23':<{LABEL}}{bars(hours)}")
     if found.trace.epoch is not None:
         names = ", ".join(f"{name[:3]} {int(count):,}" for name, count in zip(found.days, days, strict=True))
-        out.print(f"Arrivals by day                        {names}", soft_wrap=True)
+        out.print(f"{'Arrivals by day':<{LABEL}}{names}", soft_wrap=True)
     if found.load_over_time is not None:
         used = found.load_over_time[1]
         means = [
             float(used[i : i + len(used) // LINES].mean()) for i in range(0, len(used), len(used) // LINES)
         ]
         top = f"{max(means):.3g} {found.trace.unit}"
-        out.print(f"Load over time (full bar: {top})".ljust(39) + bars(means))
+        out.print(f"{f'Load (full bar: {top})':<{LABEL}}{bars(means)}")
 
 
 def bars(values: Any) -> str:

@@ -142,7 +142,8 @@ def mounting(fault: Fault, found: Replay, times: FloatArray) -> FloatArray:
     total = float(idle.sum())
     # Slices of time are coarser than prices; in all it is what it is.
     scaled = idle * (fault.idle / total) if total > 0.0 else idle
-    return ended + np.append(0.0, np.cumsum(scaled))
+    lost: FloatArray = ended + np.append(0.0, np.cumsum(scaled))
+    return lost
 
 
 def _gantt(best: Schedule, baseline: Schedule, clock: Clock) -> dict[str, Figure]:
@@ -155,7 +156,7 @@ def _gantt(best: Schedule, baseline: Schedule, clock: Clock) -> dict[str, Figure
     def figure(name: str, title: str, cores: FloatArray, middle: float | None, what: str) -> Figure:
         z = tuple(tuple(row) for row in cores.tolist())
         panel = Panel(clock.axis, Axis("", categories=names), grid=Grid(x, rows, z, what, middle))
-        caption = "The cores that the jobs of each class had, over time."
+        caption = f"The jobs of each class, and how many {what} they had over time."
         return Figure(f"replay-{name}", title, caption, (panel,))
 
     mine = in_use(best, edges)
@@ -229,7 +230,7 @@ def week(values: FloatArray, days: Sequence[str], what: str, title: str = "") ->
 def _calendar(found: Replay) -> Figure | None:
     if found.calendar is None:
         return None
-    panel = week(found.calendar.values, found.calendar.days, "job-hours per core-hour")
+    panel = week(found.calendar.values, found.calendar.days, "job-hours saved per hour")
     caption = (
         "What one more core would have saved, by the hour of the week: the mean price of a core in the "
         "bound. "

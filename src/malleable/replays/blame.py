@@ -48,6 +48,8 @@ class Fault:
     regrets: FloatArray
     """Of each job, in cost per job of the log: they and `idle` add up to the gap."""
     idle: float
+    bound: float
+    """The bound by prices from which this is counted; a simpler one may be higher."""
 
     @classmethod
     def of(cls, schedule: Schedule, bound: JobsBound) -> Fault | None:
@@ -56,7 +58,7 @@ class Fault:
             return None
         split = blame(bound, schedule.jobs, schedule.ends, schedule.rents)
         count = len(schedule.jobs)
-        return cls(schedule, split.regrets / count, split.idle / count)
+        return cls(schedule, split.regrets / count, split.idle / count, bound.by_prices / count)
 
     @property
     def jobs(self) -> float:
@@ -136,17 +138,17 @@ class Fault:
         ):  # fmt: skip
             if len(shares) > 1 and self.jobs > 0.0:
                 first = shares[0]
+                part, count = first.regret / self.jobs, first.jobs / len(one.jobs)
                 said.append(
-                    f"By {what}, {first.name} carries most of the jobs' part: {first.regret / self.jobs:.0%} "
-                    f"with {first.jobs / len(one.jobs):.0%} of the jobs."
+                    f"By {what}, {first.name} carries the largest part of the jobs' regret: {part:.0%}, with "
+                    f"{count:.0%} of the jobs."
                 )
         if self.jobs > 0.0:
             worst, top = self.by_hour[0], self.costliest()
-            ten = sum(row["regret"] for row in top) / self.jobs
-            said.append(
-                f"Jobs that came on {worst.name} carry {worst.regret / self.jobs:.0%}; "
-                f"the {len(top)} costliest jobs {ten:.0%}."
-            )
+            line = f"Jobs that came on {worst.name} carry {worst.regret / self.jobs:.0%}"
+            if len(one.jobs) > len(top):
+                line += f"; the {len(top)} costliest jobs {sum(row['regret'] for row in top) / self.jobs:.0%}"
+            said.append(f"{line}.")
         return said
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,6 +156,7 @@ class Fault:
         return {
             "jobs": self.jobs,
             "idle": self.idle,
+            "bound": self.bound,
             "by_class": [share._asdict() for share in self.by_class],
             "by_user": [share._asdict() for share in self.by_user[:MOST_USERS]],
             "by_width": [share._asdict() for share in self.by_width],

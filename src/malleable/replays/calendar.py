@@ -34,12 +34,13 @@ class Calendar(NamedTuple):
         """When cores are worth most and least."""
         flat = self.values.ravel()
         if np.isfinite(flat).sum() == 1:
-            return f"One more core is worth {np.nanmax(flat):.3g} job-hours saved per core-hour."
+            return f"One more core saves {np.nanmax(flat):.3g} job-hours per hour."
         dated = self.jobs.epoch is not None
         best, worst = int(np.nanargmax(flat)), int(np.nanargmin(flat))
+        most, least = hour_name(best, dated=dated), hour_name(worst, dated=dated)
         return (
-            f"One more core is worth most on {hour_name(best, dated=dated)}, {flat[best]:.3g} "
-            f"job-hours saved per core-hour, and least on {hour_name(worst, dated=dated)}, {flat[worst]:.3g}."
+            f"One more core saves most on {most} ({flat[best]:.3g} job-hours per hour), "
+            f"least on {least} ({flat[worst]:.3g})."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from malleable.replays.blame import MOST_USERS, Fault
 from malleable.replays.calendar import Calendar, calendar
 from malleable.replays.groups import grouped_by_user
 from malleable.replays.outcome import BOUND_NAME, result_of
-from malleable.replays.resampling import Resampled, resampled
+from malleable.replays.resampling import Resampled, check_logs, resampled
 from malleable.replays.running import OWN, own_schedule, run_policy
 from malleable.replays.schedule import Schedule
 from malleable.replays.shares import ShareCurve
@@ -95,7 +95,7 @@ class Replay:
 
     def gap(self, one: Schedule) -> float | None:
         """By which share a schedule costs more than the bound; None where the bound does not hold for it."""
-        if self.bound is None or one.rents is None:
+        if self.bound is None or not self.holds(one):
             return None
         return one.cost / self.bound.per_job - 1.0
 
@@ -114,14 +114,19 @@ class Replay:
 
     @property
     def best(self) -> Schedule:
-        """The schedule that costs least; of several the first."""
-        least = min(one.cost for one in self.schedules)
-        return next(one for one in self.schedules if one.cost <= least * (1.0 + SAME))
+        """The schedule that costs least on these cores; of several the first."""
+        there = [one for one in self.schedules if self.holds(one)]
+        least = min(one.cost for one in there)
+        return next(one for one in there if one.cost <= least * (1.0 + SAME))
+
+    def holds(self, one: Schedule) -> bool:
+        """Whether a schedule never used more cores than there are: the log's own may have."""
+        return self.bound is None or one.rents is not None
 
     @property
     def certificate(self) -> str | None:
         """How close to the best possible the best policy is, in a sentence."""
-        if self.bound is None or self.best.rents is None:
+        if self.bound is None:
             return None
         left = max(1.0 - self.bound.per_job / self.best.cost, 0.0)
         return (
@@ -134,9 +139,7 @@ class Replay:
         """What to know before trusting the numbers."""
         found = list(self.notes)
         if self.bound is not None and self.bound.by_prices < self.bound.bound:
-            found.append(
-                "each job alone costs more than the price path says: blame is to the price path's bound"
-            )
+            found.append("a simpler bound is higher than that by prices, from which blame is counted")
         return tuple(found)
 
     def users_of(self, one: Schedule, most: int = MOST_USERS) -> list[dict[str, Any]]:
@@ -220,6 +223,7 @@ def replay(
         raise ParameterError(
             f"the baseline {baseline!r} is not one of the policies", did_you_mean(baseline, names)
         )
+    check_logs(resample)
     told = _Progress(progress, len(jobs), len(chosen), bound=bound, logs=resample)
     lowest = bound_for_jobs(jobs, cores, on_progress=told.bounding) if bound else None
     path = None if lowest is None else lowest.path

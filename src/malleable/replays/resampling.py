@@ -56,6 +56,12 @@ class Resampled(NamedTuple):
         }
 
 
+def check_logs(logs: int) -> None:
+    """Refuse numbers of resampled logs that tell nothing; 0 is none."""
+    if logs and logs < FEWEST:
+        raise ParameterError(f"cannot tell a spread from {logs} resampled logs", "ask for 20 or more")
+
+
 def block_length(span: float) -> float:
     """How long blocks are."""
     for length in (WEEK, DAY):
@@ -94,8 +100,6 @@ def resampled(
     progress: Callable[[int], None] | None = None,
 ) -> Resampled | None:
     """The costs of the policies on so many resampled logs; None if it was interrupted."""
-    if logs < FEWEST:
-        raise ParameterError(f"cannot tell a spread from {logs} resampled logs", "ask for 20 or more")
     span = float(jobs.times[-1] - jobs.times[0])
     if span <= 0.0:
         raise ParameterError("all jobs come at once: there are no blocks of time to resample")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from malleable import plots
+from malleable.errors import OutputError
 from malleable.plots import pages
 from malleable.plots.replay_figures import replay_figures
 from malleable.replays.running import OWN
@@ -15,16 +16,25 @@ from malleable.results.versions import installed_versions, versions_of
 if TYPE_CHECKING:
     from malleable.replays import Replay, Schedule
 
+ENDINGS = {".html", ".htm"}
 TEMPLATE = "replay.html.jinja"
 PRACTICE = (OWN, "easy", "fcfs")
 """What stands for today's practice, the first that was replayed."""
 DRAWN_WITH = ("plotly", "matplotlib")
 
 
+def check_place(path: str | Path) -> Path:
+    """Where the page goes, if it can be drawn and written."""
+    plots.check_installed()
+    if Path(path).suffix.lower() not in ENDINGS:
+        raise OutputError(f"a report is one page, and {str(path)!r} names no page", "end it in .html")
+    files.check(Path(path))
+    return Path(path)
+
+
 def write_replay(found: Replay, path: str | Path) -> Path:
     """Write the page; one file that needs nothing else."""
-    plots.check_installed()
-    place = Path(path)
+    place = check_place(path)
     files.put(place, replay_page(found).encode())
     return place
 
@@ -56,7 +66,7 @@ def replay_page(found: Replay) -> str:
 
 def practice_of(found: Replay) -> Schedule:
     """The schedule that stands for today's practice: the log's own, or EASY's, or FCFS's, or the first."""
-    names = [one.policy for one in found.schedules]
+    names = [one.policy for one in found.schedules if found.holds(one)]
     chosen = next((name for name in PRACTICE if name in names), found.baseline)
     return found[chosen]
 
@@ -77,8 +87,8 @@ def sentences(found: Replay, practice: Schedule) -> list[str]:
             f"{best.cost:.4g} per job where {practice.policy} costs {practice.cost:.4g}: {saved:.0%} less."
         )
     found_fault = found.faults.get(best.policy)
-    second = found.certificate or "The least possible was not computed, or does not hold for this schedule."
-    third = found_fault.words()[0] if found_fault is not None else "So there is nobody to blame."
+    second = found.certificate or "The least possible was not computed."
+    third = found_fault.words()[0] if found_fault is not None else "Without a bound there is no blame."
     return [first, second, third]
 
 

@@ -14,12 +14,15 @@ RUN = (
     *("policy", "cores", "load", "seed", "jobs", "warmup", "bound", "bound_tight", "bound_name", "gap"),
     *("utilisation", "effective_load"),
 )
+NOT_ASKED = {"mean": None, "low": None, "high": None}
 REST = ("overload", "stable", "status", "events_per_second")
 
 
 def rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The classes of a result's document as flat rows."""
     shared = {key: document[key] for key in (*RUN, *REST)} | _flat("cost", document["cost"])
+    for key in ("bound_jobs", "gap_jobs"):
+        shared |= _flat(key, document.get(key) or NOT_ASKED)
     return [
         {**shared, "class": c["name"], "class_jobs": c["jobs"], "present": c["present"]}
         | _flat("response_time", c["response_time"])

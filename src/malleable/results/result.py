@@ -7,6 +7,7 @@ JSON and infinite, NaN or None here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -85,6 +86,8 @@ class Result:
     """The tightest bound known for the policy, to which `gap` is measured."""
     bound_name: str | None = None
     """What that bound assumes."""
+    bound_jobs: Estimate | None = None
+    """A lower bound for every policy, one that knows all jobs beforehand included; None if not asked for."""
     whole_cores: bool = False
     """Whether the policy gives whole cores only."""
     blocking: bool = False
@@ -108,6 +111,15 @@ class Result:
     def gap(self) -> float | None:
         """By which share the cost lies above the tightest lower bound known."""
         return None if self.bound_tight is None else self.cost.mean / self.bound_tight - 1.0
+
+    @property
+    def gap_jobs(self) -> Estimate | None:
+        """By which share the cost lies above `bound_jobs`, with the noise of both."""
+        if self.bound_jobs is None:
+            return None
+        ratio = self.cost.mean / self.bound_jobs.mean
+        noise = ratio * math.hypot(self.cost.relative_half_width, self.bound_jobs.relative_half_width)
+        return Estimate(ratio - 1.0, ratio - 1.0 - noise, ratio - 1.0 + noise)
 
     @property
     def events_per_second(self) -> float | None:
@@ -164,6 +176,8 @@ class Result:
             "versions": dict(self.versions),
             "bound_tight": self.bound_tight,
             "bound_name": self.bound_name,
+            "bound_jobs": None if self.bound_jobs is None else interval(self.bound_jobs),
+            "gap_jobs": None if self.gap_jobs is None else interval(self.gap_jobs),
             "whole_cores": self.whole_cores,
             "blocking": self.blocking,
             "mean_cores": self.mean_cores,
@@ -192,6 +206,7 @@ class Result:
             # Files from before there was a tighter bound have V* alone.
             bound_tight=document.get("bound_tight", document["bound"]),
             bound_name=document.get("bound_name"),
+            bound_jobs=None if document.get("bound_jobs") is None else read_interval(document["bound_jobs"]),
             whole_cores=document.get("whole_cores", False),
             blocking=document.get("blocking", False),
             mean_cores=document.get("mean_cores"),

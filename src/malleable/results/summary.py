@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -206,7 +207,8 @@ def _summed_up(
 ) -> Result:
     """One result from the records of several of the same setting."""
     first = results[0]
-    return summarise(
+    alike = all(result.bound_jobs == first.bound_jobs for result in results)
+    made = summarise(
         [run for result in results for run in result.records],
         workload=workload,
         cores=first.cores,
@@ -228,6 +230,7 @@ def _summed_up(
         controls=controls,
         shared=shared,
     )
+    return replace(made, bound_jobs=first.bound_jobs if alike else None)
 
 
 def _bound(workload: Workload, cores: float, mean_cores: float | None) -> tuple[Bound | None, Stability]:

@@ -12,6 +12,7 @@ from malleable.errors import ParameterError, did_you_mean
 from malleable.results import Comparison
 from malleable.simulation.carry_out import carry_out
 from malleable.simulation.engine_choice import with_engine
+from malleable.simulation.jobs_bound import check_jobs_bound, with_jobs_bound
 from malleable.simulation.run_task import task_result, usable
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, compared, replicated
@@ -52,15 +53,21 @@ def compare(
             f"the baseline {baseline!r} is not one of the policies", did_you_mean(baseline, labels)
         )
     tasks = with_engine(tasks)
+    if common.bound is not None:
+        for task in tasks:
+            check_jobs_bound(task)
     runs = [one for task in tasks for one in replicated(task)]
     outcomes = iter(carry_out(runs, executor, progress, workers))
-    results = []
+    results, their = [], []
     for task in tasks:
         mine = list(islice(outcomes, common.replications))
         if any(usable(outcome, task) for outcome in mine):
             results.append(task_result(task, mine))
+            their.append(task)
     if not results:
         raise KeyboardInterrupt
+    if common.bound is not None:
+        results = with_jobs_bound(results, their, progress)
     done = {result.policy for result in results}
     # After Ctrl-C the baseline may be missing; then the first policy stands in for it.
     return Comparison.of(results, None if len(results) < len(tasks) and baseline not in done else baseline)

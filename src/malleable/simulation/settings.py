@@ -19,6 +19,7 @@ FILLINGS = 30.0
 """The default length, in multiples of the jobs that are present with one core each: a large system starts
 empty and has to fill first."""
 SIZES = ("known", "unknown")
+BOUNDS = (None, "jobs")
 MOST_JOBS = 1_000_000_000
 """Where a run with a precision but no number of jobs gives up."""
 
@@ -40,6 +41,8 @@ class Settings:
     """Whether rules are told the sizes of jobs, or what is left of them on average given the work done."""
     capacity: Capacity | None = None
     """How the number of cores changes over time."""
+    bound: str | None = None
+    """`jobs` for the bound on what any policy could do with jobs that it knows, beside V*."""
     engine: str = DEFAULT_ENGINE
     """What simulates: cpu, gpu, auto (the GPU where there is one and it pays), or file.py:Name."""
 
@@ -51,6 +54,8 @@ class Settings:
                 object.__setattr__(self, name, whole_number(name, value, least))
         if self.sizes not in SIZES:
             raise ParameterError(f"sizes must be known or unknown, got {self.sizes!r:.40}", "leave it out")
+        if self.bound not in BOUNDS:
+            raise ParameterError(f"bound must be jobs, got {self.bound!r:.40}", "leave it out for V* alone")
         if self.capacity is not None:
             object.__setattr__(self, "capacity", Capacity.of(self.capacity))
         if self.precision is not None and not 0.0 < self.precision < 1.0:

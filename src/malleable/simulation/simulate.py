@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from malleable.simulation.carry_out import carry_out
 from malleable.simulation.engine_choice import with_engine
+from malleable.simulation.jobs_bound import check_jobs_bound, with_jobs_bound
 from malleable.simulation.run_task import task_result, usable
 from malleable.simulation.settings import Settings
 from malleable.simulation.task import checked_task, replicated
@@ -39,10 +40,13 @@ def simulate(
 ) -> Result:
     """Cost and response times of a policy; `malleable.simulate` says it all, `settings` are `Settings`."""
     task = with_engine([checked_task(workload, cores, policy, load, Settings(**settings))])[0]
+    if task.settings.bound is not None:
+        check_jobs_bound(task)
     outcomes = carry_out(replicated(task), executor, progress, workers)
     if not any(usable(outcome, task) for outcome in outcomes):
         raise KeyboardInterrupt
-    return task_result(task, outcomes)
+    result = task_result(task, outcomes)
+    return result if task.settings.bound is None else with_jobs_bound([result], [task], progress)[0]
 
 
 def simulate_apart(

@@ -19,6 +19,8 @@ from malleable.engine.compiling import can_compile, compiled
 from malleable.engine.kernels import price_kernel as K  # noqa: N812 - K.FINER reads better
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from malleable.contracts import FloatArray, Speedup
     from malleable.model.job_list import JobList
 
@@ -53,7 +55,8 @@ class Kind:
     def wanted(self, ratios: FloatArray) -> FloatArray:
         """argmax over the widths of r·s(k) − k, for ratios above the first."""
         if self.widths is None:
-            return np.clip(np.asarray(self.speedup.work_demand(1.0, ratios)), self.least, self.most)
+            wish = np.asarray(self.speedup.work_demand(1.0, ratios), dtype=float)
+            return np.clip(wish, self.least, self.most)
         best, wanted = np.full(len(ratios), -np.inf), np.zeros(len(ratios))
         for k, s in zip(self.widths, self.speeds, strict=True):
             value = ratios * s - k
@@ -66,7 +69,7 @@ class Kind:
         speeds = (
             np.asarray(self.speedup(k)) if self.widths is None else np.interp(k, self.widths, self.speeds)
         )
-        return np.maximum(ratios * speeds - k, 0.0)
+        return np.maximum(ratios * np.asarray(speeds, dtype=float) - k, 0.0)
 
     def last_ratio(self) -> float:
         """The ratio from which on the widest is best."""
@@ -100,7 +103,7 @@ def tables(kind: Kind, step: float) -> Tables:
     rises = np.diff(gains)
     count = columns * K.FINER
     about = [np.log(start), fine, gains[count], ratios[count], kind.fastest, kind.most]
-    by_phase = [np.ascontiguousarray(one[:count].reshape(columns, K.FINER).T) for one in (gains, rises)]
+    by_phase = [one[:count].reshape(columns, K.FINER).T.ravel() for one in (gains, rises)]
     return Tables(by_phase[0], by_phase[1], widths[: count + 1].copy(), np.array(about))
 
 
@@ -144,8 +147,14 @@ class OwnSchedules:
         """The least core-time for a unit of each job's work."""
         self._tables: dict[tuple[int, float], Tables] = {}
         self._kernel = compiled(K.own_schedules, K.signature()) if can_compile() else K.own_schedules
-        self._stops: list[Any] = []
-        self.points = 0
+
+    def pooled(self, cores: float) -> float:
+        """What the jobs would cost at least if their work could be divided among the cores without loss."""
+        kernel = compiled(K.pooled_cost, K.pooled_signature()) if can_compile() else K.pooled_cost
+        start = float(self.jobs.times[0])
+        lengths = self.jobs.sizes * self.least / cores
+        alike = bool((self.weights == self.weights[0]).all())
+        return float(kernel(self.jobs.times - start, lengths, self.weights, alike))
 
     def at(self, edges: FloatArray, prices: FloatArray, *, step: float, asks: bool = True) -> Own:
         """Each job's own schedule at prices that are constant between edges, and 0 beyond.
@@ -177,13 +186,16 @@ class OwnSchedules:
                 column[rows] = values
             return asked
 
+        def add(found: Iterable[FloatArray]) -> None:
+            for asked in found:
+                if asks:
+                    out.asked[:] += asked
+
         if self.threads == 1 or len(pieces) == 1:
-            found = [work(piece) for piece in pieces]
+            add(map(work, pieces))
         else:
             with ThreadPoolExecutor(self.threads) as pool:
-                found = list(pool.map(work, pieces))
-        for asked in found if asks else ():
-            out.asked[:] += asked
+                add(pool.map(work, pieces))
         return out
 
     def _table(self, number: int, step: float) -> Tables:
@@ -202,9 +214,9 @@ class OwnSchedules:
         table: Tables,
         asked: FloatArray,
     ) -> None:
-        ring = np.zeros((SHORTEST_RING, len(grid)))
-        places = np.array([0, -1, 0, 0], dtype=np.int64)
+        ring = np.zeros(SHORTEST_RING * len(grid))
+        base, places = np.zeros(len(grid)), np.array([0, -1, 0], dtype=np.int64)
         while self._kernel(
-            *mine, *results, edges, prices, logs, grid, *table, ring, asked, places
+            *mine, *results, edges, prices, logs, grid, *table, ring, base, asked, places
         ):  # fmt: skip
-            ring, places[K.BUILT] = np.zeros((2 * len(ring), len(grid))), -1
+            ring, places[K.BUILT] = np.zeros(2 * len(ring)), -1

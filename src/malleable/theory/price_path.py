@@ -15,7 +15,7 @@ width for good is one that may change it: both can only lower the bound.
 
 D is concave in l, and rises where a price moves as demand says: in a cell in which the jobs ask for more
 cores than there are, it is too low. The search multiplies prices by how much is asked for, with momentum
-and falling steps, on cells that are halved until there is one for every `cell_jobs` jobs.
+and falling steps, on few cells first and on more and more until each has `cell_jobs` jobs.
 
 With l fixed, D(l; n′) = D(l; n) − (n′ − n)∫l for other numbers of cores, as long as no job may use more
 than it was computed for. What a schedule costs beyond D splits exactly into terms that are all at least 0
@@ -44,10 +44,12 @@ if TYPE_CHECKING:
 
     from malleable.model.job_list import JobList
 
-COARSE, FINE = 0.05, 0.02
+COARSE, FINE = 0.1, 0.02
 """Steps of the grid of marginal costs (in the logarithm) during the search, and for the bound itself."""
 FEWEST_CELLS = 32
-GROWTH = 4
+MANY_CELLS = 256
+"""Cells for a few jobs, too."""
+GROWTH = 8
 """The search starts with so few cells, and goes on with so many times more."""
 RATE, SLOWER, MOMENTUM = 0.3, 0.1, 0.5
 """How far a price moves if twice the cores are asked for; how this falls with the steps; what is kept."""
@@ -57,7 +59,7 @@ TAIL = 1.1
 """How much longer each cell is than the one before, after the last arrival."""
 LOWEST = 1e-6
 """The lowest price, as a share of what a lone job pays: a price of nothing never rises again."""
-STEPS = 12
+STEPS = 8
 """Steps on cells that are still to be divided."""
 MOST_STEPS = 200
 PATIENCE = 5
@@ -74,9 +76,11 @@ class JobsBound:
     """D(l), the bound by the price path; `bound` may be a simpler one that is higher."""
     alone: float
     """What the jobs cost if each had all cores for itself."""
+    pooled: float
+    """What they cost if their work could be divided among the cores without loss."""
     jobs: int
     cores: float
-    """The most cores there ever are; no job uses more."""
+    """No job uses more: the most cores there ever are, or `widest`."""
     edges: FloatArray = field(repr=False)
     prices: FloatArray = field(repr=False)
     """The price of a core is prices[b] from edges[b] to edges[b + 1], and 0 outside."""
@@ -108,8 +112,7 @@ class JobsBound:
                 f"this bound allows jobs up to {self.cores:g} cores, not {cores:g}",
                 f"compute it with widest={cores:g}",
             )
-        # What all cores cost is taken back, for there may have been fewer than the widest job could use.
-        return max(self.by_prices + self.rent - cores * float(self.path.paid[-1]), self.alone)
+        return max(float(self.own.sum()) - cores * float(self.path.paid[-1]), self.alone)
 
     def to_dict(self) -> dict[str, float]:
         """The numbers of the bound."""
@@ -118,6 +121,7 @@ class JobsBound:
             "per_job": self.per_job,
             "by_prices": self.by_prices,
             "alone": self.alone,
+            "pooled": self.pooled,
             "cells": len(self.prices),
             "steps": self.steps,
             "seconds": self.seconds,
@@ -149,7 +153,7 @@ def bound_for_jobs(
     cores: float | Sequence[tuple[float, float]],
     *,
     cell_jobs: float | None = None,
-    precision: float = 1e-4,
+    precision: float = 5e-4,
     seconds: float = math.inf,
     widest: float | None = None,
     threads: int | None = None,
@@ -168,25 +172,26 @@ def bound_for_jobs(
     supply = Supply.of(cores)
     most = max(supply.most, widest or 0.0)
     own = OwnSchedules(jobs, most, threads=threads)
-    cell_jobs = default_cell_jobs(supply.most) if cell_jobs is None else cell_jobs
+    cells = len(jobs) / (default_cell_jobs(supply.most, len(jobs)) if cell_jobs is None else cell_jobs)
     search = _Search(own, supply, on_progress, started + seconds)
     search.start()
-    cells = FEWEST_CELLS
-    goal = max(int(len(jobs) / cell_jobs), 1)
-    while cells < goal:
-        search.divide(cells)
+    few = FEWEST_CELLS
+    while few < cells:
+        search.divide(few)
         search.climb(STEPS, precision)
-        cells *= GROWTH
-    search.divide(goal)
+        few *= GROWTH
+    search.divide(max(int(cells), 1))
     gain = search.climb(MOST_STEPS, precision)
     found = own.at(search.edges, search.best_prices, step=FINE, asks=False)
     rent = float(search.available @ search.best_prices)
     by_prices = float(found.costs.sum()) - rent
     alone = float((own.weights * jobs.sizes / own.fastest).sum())
+    pooled = own.pooled(most)
     return JobsBound(
-        bound=max(by_prices, alone),
+        bound=max(by_prices, alone, pooled),
         by_prices=by_prices,
         alone=alone,
+        pooled=pooled,
         jobs=len(jobs),
         cores=most,
         edges=search.edges,
@@ -200,9 +205,9 @@ def bound_for_jobs(
     )
 
 
-def default_cell_jobs(cores: float) -> float:
+def default_cell_jobs(cores: float, jobs: int) -> float:
     """Jobs for each price. On more cores the price moves less when one comes or leaves."""
-    return min(max(cores / 64.0, 0.5), 64.0)
+    return min(max(cores / 128.0, 0.25), 64.0, jobs / MANY_CELLS)
 
 
 class Supply(NamedTuple):
@@ -328,7 +333,7 @@ class _Search:
                 self.tell(self.steps, self.best)
             if time.perf_counter() > self.until:
                 break
-            if step >= 2 * PATIENCE and so_far[-1] - so_far[-1 - PATIENCE] < precision * abs(so_far[-1]):
+            if step > PATIENCE and so_far[-1] - so_far[-1 - PATIENCE] < precision * abs(so_far[-1]):
                 break
             excess = np.clip((found.asked - self.available) / scale, -1.0, WORST)
             speed = MOMENTUM * speed + RATE / (1.0 + SLOWER * step) * excess

@@ -3,8 +3,8 @@
     id,arrival,duration,cores,class,user,weight,min_cores,max_cores,estimate,wait
     a,0,3600,8,cfd,ann,1,1,64,7200,12
 
-`arrival` and one of `duration` (with `cores`) and `size` (work, the time on one core) are needed. Times are
-in seconds, or dates.
+`arrival` and one of `cores` and `size` (work, the time on one core) are needed; without `duration` or `size`,
+a study gives run times. Times are in seconds, or dates.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ HINT = "name its columns: arrival and duration,cores or size, and if known class
 
 @dataclass(frozen=True)
 class Plain(TraceFormat):
-    """A table with named columns (CSV or Parquet): arrival, and duration with cores, or size."""
+    """A table with named columns (CSV or Parquet): arrival, duration and cores, or size."""
 
     general: ClassVar[bool] = True
 
     def fits(self, source: Source) -> bool:
         header = header_of(source)
-        timed = header.intersection((*DURATION, *SIZE)) or (header & {*START} and header & {*END})
-        return bool(header.intersection(ARRIVAL)) and bool(timed)
+        return bool(header.intersection(ARRIVAL)) and bool(header.intersection((*CORES, *SIZE)))
 
     def columns(self, source: Source) -> Columns:
         table = read_table(source)
@@ -48,8 +47,6 @@ class Plain(TraceFormat):
         cores, size = table.number(*CORES), table.number(*SIZE)
         duration, end = table.lengths(*DURATION), table.moments(*END)
         start = table.moments(*START)
-        if size is None and duration is None and (start is None or end is None):
-            raise TraceError(f"{source.name} has neither duration nor size", HINT)
         if cores is None and size is None:
             raise TraceError(f"{source.name} has no column 'cores'", HINT)
         unknown = cores is None

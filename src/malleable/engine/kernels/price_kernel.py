@@ -20,32 +20,35 @@ function calls.
 
 from __future__ import annotations
 
+import heapq
 import math
 from typing import Any
+
+from malleable.engine.unowned_view import unowned_view
 
 FINER = 4
 """Points of G's table for one step of the grid of p."""
 # Entries of `about`: of G's table where it starts and its step (logarithms); G, r, dG/dr and k at its end.
 START, STEP, LAST_GAIN, LAST_RATIO, FASTEST, WIDEST = range(6)
 # Entries of `places`.
-FIRST, BUILT, DONE, STOP = range(4)
-"""The cell of the last arrival, the last row made (−1: none), jobs done, and whether to stop."""
+FIRST, BUILT, DONE = range(3)
+"""The cell of the last arrival, the last row made (−1: none), and jobs done."""
 
 
 def signature() -> Any:
     """The types of `own_schedules`' arguments."""
     from numba import float64, int64  # noqa: PLC0415 - this module also runs without numba
 
-    f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
-    return int64(f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f2, f2, f1, f1, f2, f1, i1)
+    f1, i1 = float64[::1], int64[::1]
+    return int64(f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, f1, i1)
 
 
 def make_row(
     edges: Any, prices: Any, logs: Any, grid: Any, gains: Any, rises: Any, about: Any, ring: Any, b: int
 ) -> None:
     """Make the row of edge b + 1 from that of edge b."""
-    mask = ring.shape[0] - 1
     count = grid.shape[0]
+    rows = ring.shape[0] // count
     length = edges[b + 1] - edges[b]
     price = prices[b]
     # The place of grid[0]/price in G's table, and how far it lies beyond it, between two entries.
@@ -54,22 +57,21 @@ def make_row(
     share = math.expm1(about[STEP] * (place - whole)) / math.expm1(about[STEP])
     phase = int(whole) % FINER
     shift = (int(whole) - phase) // FINER
-    columns = gains.shape[1]
+    columns = gains.shape[0] // FINER
     begin = min(max(-shift, 0), count)
     end = max(min(columns - shift, count), begin)
-    before = ring[b & mask]
-    after = ring[(b + 1) & mask]
-    gain = gains[phase]
-    rise = rises[phase]
+    old = (b & (rows - 1)) * count
+    new = ((b + 1) & (rows - 1)) * count
+    from_here = phase * columns + shift
     scale = length * price
     for g in range(begin):
-        after[g] = before[g]
+        ring[new + g] = ring[old + g]
     for g in range(begin, end):
-        after[g] = before[g] + scale * (gain[shift + g] + share * rise[shift + g])
+        ring[new + g] = ring[old + g] + scale * (gains[from_here + g] + share * rises[from_here + g])
     beyond = scale * (about[LAST_GAIN] - about[FASTEST] * about[LAST_RATIO])
     steep = length * about[FASTEST]
     for g in range(end, count):
-        after[g] = before[g] + beyond + steep * grid[g]
+        ring[new + g] = ring[old + g] + beyond + steep * grid[g]
 
 
 def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays are many, and so are the jobs
@@ -88,6 +90,7 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
     widths: Any,
     about: Any,
     ring: Any,
+    base: Any,
     asked: Any,
     places: Any,
 ) -> int:
@@ -96,16 +99,32 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
     Of each job it writes what its schedule costs, when that ends, and the p of its end; the core-time that
     it asks for in each cell is added to `asked`, unless that is empty.
     """
-    rows = ring.shape[0]
+    times = unowned_view(times)
+    weights = unowned_view(weights)
+    sizes = unowned_view(sizes)
+    own = unowned_view(own)
+    ends = unowned_view(ends)
+    values = unowned_view(values)
+    edges = unowned_view(edges)
+    prices = unowned_view(prices)
+    logs = unowned_view(logs)
+    grid = unowned_view(grid)
+    gains = unowned_view(gains)
+    rises = unowned_view(rises)
+    widths = unowned_view(widths)
+    about = unowned_view(about)
+    ring = unowned_view(ring)
+    base = unowned_view(base)
+    asked = unowned_view(asked)
+    points = grid.shape[0]
+    rows = ring.shape[0] // points
     mask = rows - 1
     cells = prices.shape[0]
-    top = grid.shape[0] - 1
+    top = points - 1
     fastest = about[FASTEST]
     first = places[FIRST]
     built = places[BUILT]
     for i in range(places[DONE], times.shape[0]):
-        if places[STOP] != 0:
-            break
         a = times[i]
         c = weights[i]
         x = sizes[i]
@@ -117,14 +136,18 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
             values[i] = c / fastest
             continue
         if built < first:
-            ring[first & mask, :] = 0.0
+            for k in range(points):
+                ring[(first & mask) * points + k] = 0.0
             built = first
         if built == first:
             make_row(edges, prices, logs, grid, gains, rises, about, ring, first)
             built = first + 1
         part = (a - edges[first]) / (edges[first + 1] - edges[first])
-        from_here = ring[first & mask]
-        to_next = ring[(first + 1) & mask]
+        # ∫ h up to the arrival: what a row says is less this.
+        here = (first & mask) * points
+        after = ((first + 1) & mask) * points
+        for k in range(points):
+            base[k] = ring[here + k] + part * (ring[after + k] - ring[here + k])
 
         best = grid[top] * x
         best_end = a
@@ -145,7 +168,7 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
             while built < min(b + 1, cells):
                 make_row(edges, prices, logs, grid, gains, rises, about, ring, built)
                 built += 1
-            here = ring[b & mask]
+            here = (b & mask) * points
             if b >= cells:
                 # Cores are free from here on: F is flat in C at p = c/s(n).
                 p = c / fastest
@@ -154,8 +177,8 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
                         g -= 1
                     low = max(g - 1, 0)
                     share = (p - grid[low]) / (grid[g] - grid[low]) if g > low else 0.0
-                    used_low = here[low] - from_here[low] - part * (to_next[low] - from_here[low])
-                    used_high = here[g] - from_here[g] - part * (to_next[g] - from_here[g])
+                    used_low = ring[here + low] - base[low]
+                    used_high = ring[here + g] - base[g]
                     value = c * (start - a) + p * x - used_low - share * (used_high - used_low)
                     if value < best:
                         best = value
@@ -163,7 +186,7 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
                         done = (used_high - used_low) / (grid[g] - grid[low]) if g > low else x
                         best_end = start + max(x - done, 0.0) / fastest
                 break
-            after = ring[(b + 1) & mask]
+            after = ((b + 1) & mask) * points
             end = edges[b + 1]
             # Where F(end, p) is greatest: the last p up to which another one makes the job's work worth more.
             high = g
@@ -171,45 +194,39 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
                 low = 0
                 while g - low > 0:
                     middle = (low + g) // 2
-                    used = after[middle] - from_here[middle] - part * (to_next[middle] - from_here[middle])
-                    next_used = (
-                        after[middle + 1]
-                        - from_here[middle + 1]
-                        - part * (to_next[middle + 1] - from_here[middle + 1])
-                    )
+                    used = ring[after + middle] - base[middle]
+                    next_used = ring[after + middle + 1] - base[middle + 1]
                     if x * (grid[middle + 1] - grid[middle]) < next_used - used:
                         g = middle
                     else:
                         low = middle + 1
-                used = after[g] - from_here[g] - part * (to_next[g] - from_here[g])
+                used = ring[after + g] - base[g]
             else:
-                used = after[g] - from_here[g] - part * (to_next[g] - from_here[g])
+                used = ring[after + g] - base[g]
                 while g > 0:
-                    less = after[g - 1] - from_here[g - 1] - part * (to_next[g - 1] - from_here[g - 1])
+                    less = ring[after + g - 1] - base[g - 1]
                     if x * (grid[g] - grid[g - 1]) >= used - less:
                         break
                     g -= 1
                     used = less
             # h(p, l) for the cell, from whole rows.
             length = end - edges[b]
-            if after[g] - here[g] >= c * length:
+            if ring[after + g] - ring[here + g] >= c * length:
                 value = c * (end - a) + grid[g] * x - used
                 if value < best:
                     best = value
                     best_p = grid[g]
                     best_end = end
-            elif after[high] - here[high] > c * length:
+            elif ring[after + high] - ring[here + high] > c * length:
                 low = g
-                while after[low + 1] - here[low + 1] < c * length:
+                while ring[after + low + 1] - ring[here + low + 1] < c * length:
                     low += 1
-                rate = after[low] - here[low]
-                rise = after[low + 1] - here[low + 1] - rate
+                rate = ring[after + low] - ring[here + low]
+                rise = ring[after + low + 1] - ring[here + low + 1] - rate
                 share = (c * length - rate) / rise
                 p = grid[low] + share * (grid[low + 1] - grid[low])
-                used_low = after[low] - from_here[low] - part * (to_next[low] - from_here[low])
-                used_high = (
-                    after[low + 1] - from_here[low + 1] - part * (to_next[low + 1] - from_here[low + 1])
-                )
+                used_low = ring[after + low] - base[low]
+                used_high = ring[after + low + 1] - base[low + 1]
                 value = c * (end - a) + p * x - used_low - share * (used_high - used_low)
                 if value < best:
                     best = value
@@ -248,3 +265,47 @@ def own_schedules(  # noqa: C901, PLR0912, PLR0915 - one function: its arrays ar
     places[BUILT] = built
     places[DONE] = times.shape[0]
     return 0
+
+
+def pooled_signature() -> Any:
+    """The types of `pooled_cost`'s arguments."""
+    from numba import boolean, float64  # noqa: PLC0415 - this module also runs without numba
+
+    f1 = float64[::1]
+    return float64(f1, f1, f1, boolean)
+
+
+def pooled_cost(times: Any, lengths: Any, weights: Any, alike: bool) -> float:
+    """The least cost of jobs of these lengths on one machine that serves one of them at a time, or a bound.
+
+    With weights that are all alike, of the shortest remaining length first, which is best. With others it is
+    Goemans' bound: jobs go by weight over length; each counts with its mean busy time and half its length.
+    """
+    count = times.shape[0]
+    remaining = lengths.copy()
+    waiting = [(0.0, 0)]
+    waiting.pop()
+    now = 0.0
+    cost = 0.0
+    arrived = 0
+    while arrived < count or len(waiting) > 0:
+        if len(waiting) == 0:
+            now = max(now, times[arrived])
+        while arrived < count and times[arrived] <= now:
+            key = lengths[arrived] if alike else -weights[arrived] / lengths[arrived]
+            heapq.heappush(waiting, (key, arrived))
+            arrived += 1
+        _, j = heapq.heappop(waiting)
+        until = now + remaining[j]
+        if arrived < count and times[arrived] < until:
+            until = times[arrived]
+        served = until - now
+        if not alike:
+            cost += weights[j] * served * (now + 0.5 * served) / lengths[j]
+        remaining[j] -= served
+        now = until
+        if arrived < count and now >= times[arrived] and remaining[j] > 0.0:
+            heapq.heappush(waiting, (remaining[j] if alike else -weights[j] / lengths[j], j))
+        else:
+            cost += weights[j] * ((now if alike else 0.5 * lengths[j]) - times[j])
+    return cost

@@ -87,7 +87,7 @@ def _timed(known: Columns) -> Columns:
         found.duration = ran if given is None else np.where(np.isnan(ran), given, ran)
     if found.wait is not None:
         early = int(np.count_nonzero(found.wait < 0.0))
-        found.wait = np.where(found.wait >= 0.0, found.wait, np.nan)
+        found.wait = np.where((found.wait >= 0.0) & (found.wait < MOST), found.wait, np.nan)
         if early:
             what = "job begins" if early == 1 else "jobs begin"
             found.notes = (*found.notes, f"{early} {what} before the submission; the wait is unknown")

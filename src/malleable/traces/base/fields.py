@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +76,12 @@ def moments(texts: Column) -> tuple[FloatArray, bool]:
 
 def _dates(texts: Sequence[str]) -> FloatArray:
     plain = [ZONE.sub("", text) if len(text) > FEWEST else text for text in texts]
+    some = [text if len(text) >= FEWEST else "NaT" for text in plain]
     try:
-        known = np.array([text if len(text) >= FEWEST else "NaT" for text in plain], dtype="datetime64[us]")
-    except ValueError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy ignores a zone in the wrong place
+            known = np.array(some, dtype="datetime64[us]")
+    except (ValueError, UserWarning):
         return _each(_date, plain)
     return np.where(np.isnat(known), np.nan, known.astype(np.int64) / 1e6)
 

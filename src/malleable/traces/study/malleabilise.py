@@ -90,7 +90,11 @@ def chosen_jobs(trace: Trace, rows: IntArray) -> Trace:
 
 def _fitting(trace: Trace, study: Study) -> tuple[Trace, tuple[str, ...]]:
     """The jobs that fit on the machine, and what was left out."""
-    said = [f"{one.rows:,} rows of the log are left out: {one.reason}" for one in trace.dropped]
+    row = {1: "row of the log is"}
+    said = [
+        f"{one.rows:,} {row.get(one.rows, 'rows of the log are')} left out: {one.reason}"
+        for one in trace.dropped
+    ]
     if study.cores is not None:
         least = trace.cores if trace.min_cores is None else np.fmin(trace.cores, trace.min_cores)
         wide = least > study.cores

@@ -8,6 +8,7 @@ from malleable.contracts import Policy
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
 from malleable.paper.experiments.shared.fw_cam_pools import all_planned, best_planned
+from malleable.paper.experiments.shared.known_jobs import known_cells
 from malleable.paper.simulation_cells import compared, narrow_arguments
 from malleable.theory.meanfield import mean_field
 from malleable.theory.relaxed import bound
@@ -29,12 +30,13 @@ MOST_SLOTS = {"quick": 100, "normal": 100, "full": 200}
 
 
 def cells(effort: Effort) -> list[Cell]:
-    """Simulations by policy and n; exact costs of FW-CAM by β; the bound and WHAM's mean field."""
+    """Simulations by policy and n; exact costs of FW-CAM by β; the bounds and WHAM's mean field."""
     cores = cores_of(effort)
     asked = sorted({*cores, *FAR, *(() if effort.quick else BETWEEN)})
     exact = {"load": LOAD, "most_slots": MOST_SLOTS[effort.name]}
     made = [Cell("theory", theory, {"cores": list(cores)}, 0.3)]
     made += [Cell(f"exact-{b}", all_planned, {"cores": asked, "beta": b, **exact}, 1.0) for b in BETAS]
+    made += known_cells(cores, LOAD, effort, SEED)
     for n in cores:
         weight = 1.2 * effort.jobs * (1.0 + n / 8000) / 4e6
         run = {"cores": n, "load": LOAD, "seed": SEED, **narrow_arguments(effort, n)}

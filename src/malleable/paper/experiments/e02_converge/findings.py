@@ -9,8 +9,9 @@ from malleable.paper.contracts import Effort, Findings, Table, Verdict
 from malleable.paper.experiments.e02_converge.cells import BETAS, CORES, cores_of
 from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.columns import interval_columns
-from malleable.paper.experiments.shared.curves import Curve, costs_table
+from malleable.paper.experiments.shared.curves import Curve, costs_table, positive
 from malleable.paper.experiments.shared.fw_cam_pools import CANDIDATES
+from malleable.paper.experiments.shared.known_jobs import above, known_bounds, known_series
 from malleable.paper.experiments.shared.policies import POLICIES, Label
 from malleable.plots.figures import Axis, Figure, Panel, Series
 from malleable.results.class_result import read_number
@@ -133,10 +134,13 @@ def figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Figu
     """Costs above the lower bound, and how fast they approach it."""
     known, n = values["theory"], wham.x
     lowest = known["bound"]
+    least = known_bounds(wham.cores, values)
+    apart = [above(cost, one) for cost, one in zip(wham.simulated, least, strict=True)]
     refined = tuple(known["wham_coefficient"] / x / lowest for x in n)
     costs = [
         Series("V*, the lower bound", n, (lowest,) * len(n), style="dashed", colour=6),
         Series("V*, no job on more than n cores", n, tuple(known["capped"]), style="dotted", colour=6),
+        known_series(n, least),
         wham.series("both"),
         *(_exact(beta, values) for beta in BETAS),
         *(curve.series("points", f"{curve.name}, simulated") for curve in fixed),
@@ -144,6 +148,7 @@ def figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Figu
     ]
     gaps = [
         wham.gap_series(lowest, "both"),
+        Series.of("WHAM above the least cost if all jobs were known", n, positive(apart), "both", 10),
         Series("WHAM, refined mean field", n, refined, style="dotted", colour=0),
         *(curve.gap_series(lowest, "both") for curve in fixed),
         best.gap_series(lowest, "dashed"),
@@ -154,7 +159,8 @@ def figure(values: Values, wham: Curve, fixed: list[Curve], best: Curve) -> Figu
         "First: mean holding cost per job over the number of cores n at load 0.25. Points are simulated, "
         "with 95 % intervals; lines of FW-CAM are exact, and jagged because slots are whole. Settings "
         "without a plan are marked. Second: the share by which the cost exceeds V*, on logarithmic axes: a "
-        "straight line is a power of n, and WHAM's is the steepest.",
+        "straight line is a power of n, and WHAM's is the steepest. The line below it is WHAM's distance "
+        "from the least that a policy could cost that knew all jobs: the rest no policy can avoid.",
         (
             Panel(Axis("cores n", "log"), Axis("cost", "log"), tuple(costs), marks=_marks(fixed)),
             Panel(Axis("cores n", "log"), Axis("cost / V* − 1", "log"), tuple(gaps)),

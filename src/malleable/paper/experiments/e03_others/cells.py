@@ -7,6 +7,7 @@ from typing import Any
 from malleable.contracts import Policy
 from malleable.model import paper_workload
 from malleable.paper.contracts import Cell, Effort
+from malleable.paper.experiments.shared.known_jobs import known_cells
 from malleable.paper.simulation_cells import PAPERS, compared, narrow_arguments
 from malleable.theory.class_speeds import class_speeds
 from malleable.theory.markov_chain import solve
@@ -37,6 +38,7 @@ def cells(effort: Effort) -> list[Cell]:
         for policy in PAPERS
         if n == 16 or not effort.quick
     ]
+    made += known_cells(cores_of(effort), LOAD, effort, SEED)
     run = {"policies": list(PAPERS), "load": LOAD, "seed": SEED}
     for n in cores_of(effort):
         length = narrow_arguments(effort, n)

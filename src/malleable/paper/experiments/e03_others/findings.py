@@ -11,6 +11,7 @@ from malleable.paper.experiments.shared import evidence as ev
 from malleable.paper.experiments.shared.columns import interval_columns
 from malleable.paper.experiments.shared.comparisons import Compared
 from malleable.paper.experiments.shared.curves import Curve, costs_table, positive
+from malleable.paper.experiments.shared.known_jobs import known_bounds, known_series
 from malleable.paper.experiments.shared.policies import POLICIES, RIVALS, Label
 from malleable.paper.simulation_cells import PAPERS
 from malleable.plots.figures import Axis, Figure, Panel, Series
@@ -57,7 +58,7 @@ def findings(effort: Effort, values: Values) -> Findings:
             "number of cores. GREEDY is within about one percent of WHAM, so all policies are run on the "
             "same jobs and the differences are estimated directly."
         ),
-        figures=(costs_figure(known, curves, differences),),
+        figures=(costs_figure(known, curves, differences, known_bounds(cores, values)),),
         tables=(
             costs_table("others", "Costs over n", curves.values(), known["bound"]),
             differences_table(cores, curves["wham"], differences),
@@ -106,11 +107,14 @@ def differences_of(policy: str, cores: tuple[int, ...], values: Values) -> tuple
     return tuple(Compared(values[f"compared-{n}"]).apart(policy) for n in cores)
 
 
-def costs_figure(known: Any, curves: dict[str, Curve], differences: Any) -> Figure:
+def costs_figure(
+    known: Any, curves: dict[str, Curve], differences: Any, least: tuple[Estimate, ...]
+) -> Figure:
     """Costs of the three policies, and how far EQUI and GREEDY stay above WHAM."""
     wham = curves["wham"]
     n = wham.x
     costs = [curve.series("both") for curve in curves.values()]
+    costs.append(known_series(n, least))
     limit = Label("V*, the lower bound (WHAM's limit)", 6)
     dashed = {"wham": limit, **{p: Label(f"{POLICIES[p].name}, limit", POLICIES[p].colour) for p in RIVALS}}
     costs += [
@@ -129,7 +133,8 @@ def costs_figure(known: Any, curves: dict[str, Curve], differences: Any) -> Figu
         "others",
         "WHAM, EQUI and GREEDY",
         "First: mean holding cost per job over the number of cores n at load 0.25, simulated with 95 % "
-        "intervals; dashed lines are the mean-field limits. Second: by how much of WHAM's cost the rival "
+        "intervals; dashed lines are the mean-field limits, and the line below the costs is the least that a "
+        "policy could cost that knew all jobs beforehand. Second: by how much of WHAM's cost the rival "
         "costs more, from paired differences on the same jobs; dotted lines are what the refined mean field "
         "predicts for many cores.",
         (
