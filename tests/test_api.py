@@ -16,9 +16,10 @@ from malleable.errors import MalleableError, ParameterError
 from malleable.model import builtin_workloads
 
 VERBS = (
-    "allocate", "bound", "broker_trace", "check_report", "compare", "describe", "draw", "explain", "fit_sizes",
-    "fit_speedup", "fit_workload", "listing", "malleabilise", "mean_field", "measure", "plan", "play", "read_jobs",
-    "read_trace", "read_workload", "replay", "report", "reproduce", "sweep", "write_trace",
+    "allocate", "bound", "bound_for_jobs", "broker_trace", "check_report", "compare", "describe", "draw",
+    "explain", "fit_sizes", "fit_speedup", "fit_workload", "listing", "malleabilise", "mean_field", "measure",
+    "plan", "play", "read_jobs", "read_trace", "read_workload", "replay", "report", "reproduce", "sweep",
+    "write_trace",
 )  # fmt: skip
 JOBS = [{"id": "a", "class": "class-1", "remaining": 1.0}]
 TINY = {"load": 0.25, "jobs": 200, "interpreted": True}
