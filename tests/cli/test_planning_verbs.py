@@ -9,9 +9,12 @@ import pytest
 
 import malleable as package
 from support import logs
+from support.cli_checks import REFERENCE, as_json
+from support.json_keys import keys
 from support.shell import malleable
 
 JOBS = "id,class,remaining\na,class-1,1\nb,class-2,2\nc,class-3,0.5\n"
+NEW = "class=class-1,remaining=1"
 FAST = ("--jobs", "4000", "--workers", "1")
 
 
@@ -119,3 +122,31 @@ def test_several_numbers_of_cores():
             assert document == alone
         lines = malleable(verb, "paper", "-n", "16,32", "--load", "0.5", *options).out.splitlines()
         assert [line.split()[0] for line in lines if line.strip()[:2] in {"16", "32"}] == ["16", "32"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (
+            "explain",
+            "paper",
+            "-n",
+            "4",
+            "--jobs",
+            "jobs.csv",
+            "--job",
+            "a",
+            "--arrives",
+            "class=class-1,remaining=1",
+        ),
+        ("plan", "x.swf", "-t", "response < 1h", "--growth", "20%", "--burst-price", "0.1"),
+        ("plan", "x.swf", "-t", "response < 1h", "--policy", "wham,equi"),
+    ],
+)
+def test_every_key_is_in_the_reference(command):
+    """docs/reference/json.md has every key that the verbs write."""
+    Path("x.swf").write_text(logs.SWF, "utf-8")
+    title = f"malleable {command[0]} "
+    (section,) = [s for s in REFERENCE.read_text("utf-8").split("\n## ") if s.startswith(title)]
+    for key in keys(as_json(*command)):
+        assert any(f"{before}{key}`" in section for before in "`."), key

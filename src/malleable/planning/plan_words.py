@@ -37,13 +37,21 @@ def words(made: Plan, meter: Meter, target: Target, present: int | None) -> tupl
 
 def _answer(made: Plan, meter: Meter, target: Target) -> str:
     if made.cores is None:
-        if made.certificate is not None and made.certificate[0] >= made.most:
-            return f"No policy meets {made.target} on up to {cores_of(made.most)}."
-        return f"{made.policy} does not meet {made.target} on up to {cores_of(made.most)}."
+        return _unmet(made, meter)
     verb = "meets" if made.cores == 1 else "meet"
     good = _read(meter, made.cores)
     there = "" if good is None else f": {target.name} is {_shown(good)}"
     return f"{cores_of(made.cores)} {verb} {made.target} under {made.policy}{there}{_below(made, meter)}."
+
+
+def _unmet(made: Plan, meter: Meter) -> str:
+    """The answer where no number of cores is known to be enough."""
+    if made.status == "interrupted":
+        missed = max((n for n in meter.known if n <= (made.misses or 0)), default=0)
+        return f"{made.policy} misses {made.target} on {cores_of(missed)}; more were not tried."
+    nobody = made.certificate is not None and made.certificate[0] >= made.most
+    who = "No policy meets" if nobody else f"{made.policy} does not meet"
+    return f"{who} {made.target} on up to {cores_of(made.most)}."
 
 
 def _least_money(made: Plan, meter: Meter, _: Target) -> str:
@@ -74,6 +82,8 @@ def _rented(made: Plan) -> str:
 def _worth(made: Plan, meter: Meter, _: Target) -> str:
     """The answer where a core has a price."""
     price = f"{number(made.core_price)} per hour"
+    if made.cores is None and made.status == "interrupted":
+        return f"On all numbers of cores that were tried one more saves more than the {price} that it costs."
     if made.cores is None:
         return f"Up to {cores_of(made.most)} every core saves more than the {price} that it costs."
     good = _read(meter, made.cores)
