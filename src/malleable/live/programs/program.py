@@ -1,7 +1,7 @@
 """A program that runs on the CPUs it is given, is paused and continued, and ends with all that it started.
 
-Its folder holds `output` (both streams, or the first where `errors` has the second), `progress` (which the
-program writes) and, in the end, `exit_code`.
+Its folder holds `output` (both streams, or the first where `errors` has the second) and `progress` (which the
+program writes).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from malleable.errors import ExecutionError
-from malleable.execution.thread_variables import VARIABLES
 from malleable.live.programs.output_limit import OutputLimit
 from malleable.live.programs.progress import Progress, ProgressFile
 from malleable.live.programs.resize_notice import ResizeNotice
@@ -26,7 +25,7 @@ from malleable.live.system.affinity import bind_family, bound_to
 from malleable.live.system.cpus import CpuSets
 from malleable.live.system.listeners import tell
 from malleable.live.system.process_tree import family, reap_orphans, signal_family
-from malleable.live.system.whole_files import raise_if_short, write_whole
+from malleable.live.system.whole_files import raise_if_short
 from malleable.live.system.widths import checked_width
 
 if TYPE_CHECKING:
@@ -42,16 +41,13 @@ REST_SECONDS = 0.02
 
 
 class Program:
-    """One run of a command. Callbacks come from a thread of its own, except for `on_width`.
+    """One run of a command. Callbacks come from a thread of its own.
 
-    `on_width(k)` is called when a width is in force, which is before `set_width` returns; `on_progress` as
-    the program reports, in its progress file, or in its output where `output_progress` makes progress of a
-    line; `on_end(code)` once, with a negative code for a signal. Libraries are told to use `widest` threads,
-    since most of them fix that number when they start. `on_resize` is a signal or a command that tells the
-    program of a new width. Started at width 0, it is stopped at once. OpenBLAS starts no more threads than it
-    sees CPUs: with `wide_seconds` the program sees all CPUs at first, and is narrowed then. `reaper` is the
-    number of this process if it adopts orphans: the program's daemons are then part of it. With `most_output`
-    about so many bytes are kept of each stream (`OutputLimit`).
+    `on_progress` is called as the program reports, in its progress file, or in its output where
+    `output_progress` makes progress of a line; `on_end(code)` once, with a negative code for a signal.
+    `on_resize` is a signal or a command that tells the program of a new width. Started at width 0, it is
+    stopped at once. `reaper` is the number of this process if it adopts orphans: the program's daemons are
+    then part of it. With `most_output` about so many bytes are kept of each stream (`OutputLimit`).
     """
 
     def __init__(
@@ -61,14 +57,11 @@ class Program:
         width: int = 1,
         *,
         cpus: Collection[int] | None = None,
-        widest: int | None = None,
-        wide_seconds: float = 0.0,
         environment: Mapping[str, str] | None = None,
         working_folder: Path | None = None,
         inherited: Sequence[int] = (),
         stdin: int | None = None,
         on_resize: str | None = None,
-        on_width: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
         on_end: Callable[[int], None] | None = None,
         output_progress: Callable[[str], Progress | None] | None = None,
@@ -78,11 +71,10 @@ class Program:
         most_output: int | None = None,
     ) -> None:
         self._notice = None if on_resize is None else ResizeNotice.parse(on_resize)
-        self._on_width, self._on_progress, self._on_end = on_width, on_progress, on_end
+        self._on_progress, self._on_end = on_progress, on_end
         self._grace_seconds, self._reaper = grace_seconds, reaper
         self._kill_at = math.inf
         self._change = threading.RLock()
-        self._folder = folder
         self._reports = ProgressFile(folder / "progress")
         if output_progress is not None:
             self._reports = ProgressFile(folder / "output", output_progress)
@@ -93,22 +85,16 @@ class Program:
         self._ended: Future[int] = Future()
         self._width = checked_width(width)
         told = {**os.environ, **(environment or {}), "MALLEABLE_CORES": str(width)}
-        if widest is not None:
-            told.update(dict.fromkeys(VARIABLES, str(widest)))
         told["MALLEABLE_PROGRESS"] = str((folder / "progress").absolute())
         (folder / "progress").touch()
         self._cpus = _chosen(width, cpus)
-        with bound_to(os.sched_getaffinity(0) if wide_seconds > 0.0 else self._cpus):
+        with bound_to(self._cpus):
             errors = folder / "errors" if errors_apart else None
             self._child = _started(command, told, working_folder, folder / "output", errors, inherited, stdin)
         # From here on the command runs: nothing may fail.
         self._notices = ThreadPoolExecutor(1, "malleable-resize")
         if width == 0:
             self._signal(signal.SIGSTOP)
-        if wide_seconds > 0.0:
-            timer = threading.Timer(wide_seconds, self._narrow)
-            timer.daemon = True
-            timer.start()
         threading.Thread(target=self._watch, name="malleable-program", daemon=True).start()
 
     @property
@@ -138,20 +124,12 @@ class Program:
                 self._signal(signal.SIGSTOP)
             else:
                 self._cpus = _chosen(width, cpus)
-                self._narrow()
+                bind_family(self.pid, self._cpus, self._reaper)
                 if before == 0:
                     self._signal(signal.SIGCONT)
                 if self._notice is not None and width != before:
                     self._notices.submit(self._notice.give, self.pid, width)
             self._width = width  # after what can fail, which is tried again then
-            if width != before:
-                tell(self._on_width, width)
-
-    def _narrow(self) -> None:
-        """Bind the program to its CPUs, if it is still there."""
-        with self._change:
-            if not self._ended.done():
-                bind_family(self.pid, self._cpus, self._reaper)
 
     def cancel(self) -> None:
         """Ask the program and all that it started to end; after a while they are killed. Does not wait."""
@@ -191,8 +169,6 @@ class Program:
         with self._change:  # from here on its number may be another program's
             code = self._child.wait()
             self._reap_orphans()
-            with suppress(OSError):  # a full disk does not stop the watch
-                write_whole(self._folder / "exit_code", f"{code}\n")
             self._ended.set_result(code)
         tell(self._on_end, code)
 
