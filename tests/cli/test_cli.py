@@ -68,6 +68,20 @@ def test_allocate_json():
     assert math.fsum(row["cores"] for row in document["allocation"]) == pytest.approx(16.0)
 
 
+def test_bound_prints_the_plan_of_fw_cam():
+    """Slots, widths and exact waits; the cost is MODEL.md's, and other policies have no plan."""
+    plan = as_json("bound", "paper", "-n", "64", "--load", "0.25", "--plan", "fw-cam")["plan"]
+    assert [pool["slots"] for pool in plan["pools"]] == [2, 6, 3]
+    assert plan["cost"] == pytest.approx(0.33994747, rel=1e-7)
+    # Class 1 is M/M/2: response .383632 less the service .2/1.6239470^0.3.
+    assert plan["pools"][0]["wait"] == pytest.approx(0.383632 - 0.2 / 1.6239470**0.3, abs=1e-6)
+    told = malleable("bound", "paper", "-n", "64", "--load", "0.25", "--plan", "fw-cam").out
+    assert "expected wait" in told
+    assert "exact cost per job 0.33994747" in told
+    refused = malleable("bound", "paper", "-n", "64", "--plan", "wham")
+    assert (refused.status, "has no fixed slots" in refused.err) == (1, True)
+
+
 def test_meanfield_json():
     """`meanfield` has the keys of the design, and those that say what it is about and whether to trust it."""
     document = as_json("meanfield", "paper", "--cores", "64", "--load", "0.25", "--starts", "3")
@@ -118,7 +132,12 @@ def test_list_of_families_to_come_is_empty(family):
 
 @pytest.mark.parametrize(
     "command",
-    ["bound paper -n 64", "allocate paper -n 16 --jobs jobs.csv", "meanfield paper -n 64 --starts 0", "list"],
+    [
+        "bound paper -n 64 --load 0.25 --plan fw-cam",
+        "allocate paper -n 16 --jobs jobs.csv",
+        "meanfield paper -n 64 --starts 0",
+        "list",
+    ],
 )
 def test_every_json_key_is_documented(command):
     """docs/reference/json.md has every key that a command writes."""
