@@ -1,6 +1,7 @@
 """How long a plan takes: for the paper's workload, and for a log of 18,066 jobs where it is there.
 
-The aims: 20 s and 60 s on two cores; beside them the time of all processors, which others do not prolong. The first run of each kind compiles; the second is timed.
+The aims: 20 s and 60 s on two cores. The time of all processors stands beside them, as other work on the
+machine does not prolong it. The first run of each kind compiles; the second is timed.
 """
 
 import os
