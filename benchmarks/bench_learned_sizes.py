@@ -521,7 +521,7 @@ def together_study(rounds=6, repeats=10):
             found = (live_responses(workload, 2, jobs, Guarantee()), alike(jobs))
             totals[many] += np.array([(weights * each).reshape(rounds, 3).sum(axis=1) for each in found]).T
     for many, total in totals.items():
-        price = "n/10 of the price" if many == usual else "the full price"
+        price = "n/5 of the price" if many == usual else "the full price"
         print(f"{price}: {' '.join(f'{ratio:.2f}' for ratio in total[:, 0] / total[:, 1])}")
     core_price.MANY = usual
 
