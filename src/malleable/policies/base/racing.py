@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from malleable.policies.base.paired_trial import PairedRun, Trial, relative
 from malleable.sources import stream
 
@@ -96,4 +98,5 @@ def _joined(run: PairedRun, number: int) -> FloatArray:
     """The costs of a policy in as many batches at any time, less a quarter, as machines start empty."""
     costs = run.costs_of(number)
     kept = len(costs) - len(costs) // WARM_UP
-    return costs[len(costs) - kept // JOINED * JOINED :].reshape(JOINED, -1).sum(axis=1)
+    latest = costs[len(costs) - kept // JOINED * JOINED :]
+    return np.asarray(latest.reshape(JOINED, -1).sum(axis=1))
