@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # No test fails because a machine is busy.
-settings.register_profile("malleable", deadline=None)
+settings.register_profile("malleable", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("malleable")
 
 # Programs of the environment that the tests run in come first: its ninja, not an older one of the system.
