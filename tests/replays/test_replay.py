@@ -237,6 +237,24 @@ def test_policies_that_cannot_run_are_left_out(jobs):
         replay(jobs, 8, "wham", baseline="easy")
 
 
+def test_what_was_done_is_kept_when_interrupted(trace, jobs):
+    """Ctrl-C while logs are resampled leaves the costs; while shares are replayed, those that were done."""
+    heard = []
+
+    def stop(done, total):
+        heard.append(done)
+        if done > 0.7 * total:
+            raise KeyboardInterrupt
+
+    found = replay(jobs, 8, "wham,easy", resample=40, progress=stop)
+    assert found.interrupted
+    assert found.resampling is None
+    assert [one.policy for one in found.schedules] == ["wham", "easy", OWN]
+    curve = share_curve(trace, 8, "wham", (0.0, 0.5, 1.0), progress=stop)
+    assert curve.interrupted
+    assert len(curve.shares) == len(curve.costs) == len(curve.bounds) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "shares"),
     [

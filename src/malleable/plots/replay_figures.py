@@ -12,11 +12,10 @@ import numpy as np
 
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 from malleable.plots.result_figures import comparison_figure
+from malleable.plots.trace_figures import week
 from malleable.traces.describing.over_time import DAY, HOUR, area_up_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from malleable.contracts import FloatArray
     from malleable.replays import Replay, Schedule
     from malleable.replays.blame import Fault
@@ -212,19 +211,6 @@ def _users(found: Replay) -> Figure | None:
     panel = Panel(Axis("user", categories=names), Axis("mean bounded slowdown", "log"), tuple(series))
     caption = f"The {len(names)} users who used most of the machine: how their jobs fared."
     return Figure("replay-users", "Users", caption, (panel,))
-
-
-def week(values: FloatArray, days: Sequence[str], what: str, title: str = "") -> Panel:
-    """Numbers by weekday and hour, Monday on top."""
-    rows = values[::-1].tolist()
-    return Panel(
-        Axis("hour of the day"),
-        Axis("", categories=tuple(reversed([day[:3] if len(day) > 5 else day for day in days]))),
-        grid=Grid(
-            tuple(map(float, range(24))), tuple(map(float, range(7))), tuple(tuple(row) for row in rows), what
-        ),
-        title=title,
-    )
 
 
 def _calendar(found: Replay) -> Figure | None:

@@ -9,6 +9,8 @@ import numpy as np
 from malleable.plots.figures import Axis, Figure, Grid, Panel, Series
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from malleable.contracts import FloatArray
     from malleable.traces.describing import TraceSummary
 
@@ -20,7 +22,16 @@ CORNERS = 200
 def trace_figure(found: TraceSummary, name: str = "log") -> Figure:
     """What a log looks like, in four panels."""
     trace = found.trace
-    panels = [panel for panel in (_load(found), _cycle(found), _widths(found), _laws(found)) if panel]
+    panels = [
+        panel
+        for panel in (
+            _load(found),
+            week(found.cycle, found.days, "jobs that came", "When jobs come"),
+            _widths(found),
+            _laws(found),
+        )
+        if panel
+    ]
     caption = (
         f"{len(trace):,} jobs over {trace.span / DAY:.3g} days: the {trace.unit} in use over time; how many "
         "jobs came, by weekday and hour; jobs and core-seconds by width; and how long jobs ran."
@@ -41,14 +52,16 @@ def _load(found: TraceSummary) -> Panel | None:
     return Panel(Axis("days from the first job"), axis, tuple(series), title="Load over time")
 
 
-def _cycle(found: TraceSummary) -> Panel:
-    hours, rows = tuple(map(float, range(24))), tuple(map(float, range(7)))
-    z = tuple(tuple(row) for row in found.cycle.tolist())
+def week(values: FloatArray, days: Sequence[str], what: str, title: str = "") -> Panel:
+    """Numbers by weekday and hour, Monday on top."""
+    rows = values[::-1].tolist()
     return Panel(
         Axis("hour of the day"),
-        Axis("", categories=tuple(day[:3] if found.trace.epoch is not None else day for day in found.days)),
-        grid=Grid(hours, rows, z, "jobs that came"),
-        title="When jobs come",
+        Axis("", categories=tuple(reversed([day[:3] if len(day) > 5 else day for day in days]))),
+        grid=Grid(
+            tuple(map(float, range(24))), tuple(map(float, range(7))), tuple(tuple(row) for row in rows), what
+        ),
+        title=title,
     )
 
 

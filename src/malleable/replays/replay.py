@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -249,7 +250,8 @@ def replay(
     names = [one.policy for one in schedules]
     spread = None
     if resample and not interrupted:
-        spread = resampled(jobs, cores, ran, names, resample, seed, told.resampling)
+        with suppress(KeyboardInterrupt):  # what was done is kept
+            spread = resampled(jobs, cores, ran, names, resample, seed, told.resampling)
         interrupted = spread is None
     own = own_schedule(jobs, cores, lowest)
     if own is not None:

@@ -14,6 +14,7 @@ from malleable.traces import malleabilise
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from malleable.model.job_list import JobList
     from malleable.traces import Study, Trace
 
 ELLIPSES = ("…", "...")
@@ -80,37 +81,38 @@ def share_curve(
     """Replay the log once for each share of malleable jobs; the others stay as the study says."""
     cores = checked_cores(cores)
     chosen = split_policies(policies) if isinstance(policies, str) else list(policies)
+    names = tuple(str(one) for one in chosen)
     costs: list[tuple[float | None, ...]] = []
     bounds: list[float | None] = []
-    names = [str(one) for one in chosen]
     total, done = len(shares) * (len(chosen) + bound), 0
 
-    def tell() -> None:
+    def tell(*_: Any) -> None:
         if progress is not None:
             progress(done, total)
 
-    for share in shares:
-        jobs = malleabilise(trace, study, **{**changes, "malleable": share, "cores": cores})
-        lowest = bound_for_jobs(jobs, cores, on_progress=lambda *_: tell()).per_job if bound else None
-        done += bound
-        row: list[float | None] = []
-        for policy in chosen:
-            try:
-                found = run_policy(policy, jobs, cores, progress=lambda _: tell())
-            except MalleableError:
-                row.append(None)
-            else:
-                if found is None:
-                    return ShareCurve(
-                        tuple(shares[: len(costs)]),
-                        tuple(names),
-                        tuple(costs),
-                        tuple(bounds),
-                        interrupted=True,
-                    )
-                row.append(found.cost)
-            done += 1
-            tell()
-        costs.append(tuple(row))
-        bounds.append(lowest)
-    return ShareCurve(tuple(shares), tuple(names), tuple(costs), tuple(bounds))
+    try:
+        for share in shares:
+            jobs = malleabilise(trace, study, **{**changes, "malleable": share, "cores": cores})
+            lowest = bound_for_jobs(jobs, cores, on_progress=tell).per_job if bound else None
+            done += bound
+            row: list[float | None] = []
+            for policy in chosen:
+                row.append(_cost(policy, jobs, cores, tell))
+                done += 1
+                tell()
+            costs.append(tuple(row))
+            bounds.append(lowest)
+    except KeyboardInterrupt:  # the shares that were done are kept
+        return ShareCurve(tuple(shares[: len(costs)]), names, tuple(costs), tuple(bounds), interrupted=True)
+    return ShareCurve(tuple(shares), names, tuple(costs), tuple(bounds))
+
+
+def _cost(policy: Any, jobs: JobList, cores: float, tell: Callable[..., None]) -> float | None:
+    """The mean cost of a job; None for a policy that cannot run these."""
+    try:
+        found = run_policy(policy, jobs, cores, progress=tell)
+    except MalleableError:
+        return None
+    if found is None:
+        raise KeyboardInterrupt
+    return found.cost
