@@ -1,4 +1,4 @@
-"""malleable: n cores, many jobs, each able to run on any number of cores: who gets how many, now?
+"""malleable decides how many cores each running job should get.
 
 The names below are the public surface. They are imported on first use, so that `import malleable` and
 `malleable --help` stay instant.

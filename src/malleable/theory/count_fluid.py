@@ -75,7 +75,7 @@ OWN_SIZE = "the rule does something else on twice the cores, so there is no expa
 
 
 def fluid_of(workload: Workload, policy: Policy, cores: float) -> Fluid:
-    """The fluid equation of a policy: through a price where that says all, else by asking its rule."""
+    """The fluid equation of a policy: through a price where that is enough, else by asking its rule."""
     acting = policy.in_effect(workload, cores)
     by_price = acting.by_price and says_its_demand(acting, workload)
     return Fluid(workload, acting, cores) if by_price else CountFluid(workload, acting, cores)

@@ -79,7 +79,7 @@ def findings(effort: Effort, values: Values) -> Findings:
         ),
         verdicts=(
             never_worse(
-                f"On the map the rule is nowhere dearer than WHAM by more than {NEGLIGIBLE:.2%}",
+                f"On the map the rule costs nowhere more than WHAM by over {NEGLIGIBLE:.2%}",
                 [*named.values(), *exact, *rule],
             ),
             never_worse("Nor is it on the random workloads that were held out", random),
@@ -231,7 +231,7 @@ def _most(of: Estimate) -> float:
 
 
 def outdone(statement: str, rule: Sequence[Gain], others: Mapping[str, Sequence[Gain]]) -> Verdict:
-    """Each of the others must be surely dearer than the rule in one of the settings at least."""
+    """Each of the others must surely cost more than the rule in one of the settings at least."""
     text, lost = [], []
     for name, gains in others.items():
         where = [
@@ -242,4 +242,4 @@ def outdone(statement: str, rule: Sequence[Gain], others: Mapping[str, Sequence[
         ]
         lost.append(bool(where))
         text.append(f"{name}: {', '.join(where) or 'nowhere'}")
-    return Verdict(statement, all(lost) or None, f"dearer than the rule, {'; '.join(text)}")
+    return Verdict(statement, all(lost) or None, f"costs more than the rule, {'; '.join(text)}")

@@ -480,19 +480,21 @@ def hardly_beaten(rows: Sequence[Row]) -> Verdict:
 
 
 def improved_helps(found: Sequence[tuple[str, float, float, Estimate]]) -> Verdict:
-    """Whether the improved WHAM is never dearer than WHAM, although it looks at no sizes."""
+    """Whether the improved WHAM never costs more than WHAM, although it looks at no sizes."""
     better = sum(share.high < 0.0 for *_, share in found)
     worse = [one for one in found if one[3].low > 0.0]
     most = max(found, key=lambda one: one[3].mean)
     least = min(found, key=lambda one: one[3].mean)
     text = (
-        f"{len(found)} workloads with exponential sizes: cheaper on {better}, dearer on {len(worse)}; from "
+        f"{len(found)} workloads with exponential sizes: costs less on {better}, more on {len(worse)}; from "
         f"{least[3].mean:+.2%} ({least[0]}, load {least[2]:.2f}) to {most[3].mean:+.2%} ({most[0]}, load "
         f"{most[2]:.2f})"
     )
     sure = all(share.high <= 0.0 for *_, share in found)
     return Verdict(
-        "The improved WHAM, blind to sizes, is never dearer than WHAM", False if worse else sure or None, text
+        "The improved WHAM, blind to sizes, never costs more than WHAM",
+        False if worse else sure or None,
+        text,
     )
 
 

@@ -85,7 +85,7 @@ def findings(effort: Effort, values: Values) -> Findings:
     verdicts = [near_optimal(gaps), as_in_the_study(gaps), terms_agree(terms, effort.name)]
     for pair, gains in held_out.items():
         verdicts.append(gains_on_average(pair, gains, stepped_back(effort, pair, values)))
-        statement = f"{PAIRS[pair].policy} is on none of them dearer by more than {NEGLIGIBLE:.2%}"
+        statement = f"{PAIRS[pair].policy} costs more on none of them by over {NEGLIGIBLE:.2%}"
         verdicts.append(never_worse(statement, gains))
     verdicts.append(gains_of_the_study(study))
     verdicts.append(to_the_bound(limits, far=not effort.quick))

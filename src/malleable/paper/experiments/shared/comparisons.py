@@ -1,4 +1,4 @@
-"""Policies on the same jobs: what a cell of `compared` says of them, and whether one is ever dearer.
+"""Policies on the same jobs: what a cell of `compared` says of them, and whether one ever costs more.
 
 With m comparisons a verdict uses intervals of level 1 − 0.01/m each, so that all of them hold together with
 probability 99 % at least.
@@ -63,7 +63,7 @@ class Compared:
 
 
 class Gain(NamedTuple):
-    """How much cheaper (below 0) or dearer than another policy one is, as a share of the other's cost."""
+    """How much less (below 0) or more than another policy one costs, as a share of the other's cost."""
 
     name: str
     of: Estimate
@@ -106,8 +106,8 @@ def never_worse(statement: str, gains: Sequence[Gain]) -> Verdict:
     cheaper = sum(one.at(LEVEL).high < 0.0 for _, one in pairs)
     worst, where = max(pairs, key=lambda pair: pair[0].mean)
     text = (
-        f"{len(pairs)} comparisons: {worse} significantly dearer all told; one by one at 99 % {alone} dearer "
-        f"at all and {cheaper} cheaper; least favourable {worst.mean:+.2%} ({where.name}), largest upper end "
+        f"{len(pairs)} comparisons: {worse} cost significantly more all told; one by one at 99 % {alone} cost "
+        f"more at all and {cheaper} less; least favourable {worst.mean:+.2%} ({where.name}), largest upper end "
         f"{max(e.high for e, _ in pairs):+.2%}"
     )
     return Verdict(statement, False if worse else len(pairs) == len(gains) or None, text)
@@ -127,4 +127,4 @@ def gains_table(name: str, title: str, gains: Iterable[Gain]) -> Table:
 
 
 def _word(found: Estimate) -> str:
-    return "cheaper" if found.high < 0.0 else "dearer" if found.low > 0.0 else "not told apart"
+    return "costs less" if found.high < 0.0 else "costs more" if found.low > 0.0 else "not told apart"
