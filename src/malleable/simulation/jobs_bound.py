@@ -2,8 +2,8 @@
 
 V* knows averages alone. Here several streams of jobs are drawn, and for each the price path gives a bound on
 the cost of any schedule of these very jobs (`theory.price_path`). A stream starts with no job present and
-ends when the last one has left. Leaving out jobs raises the cost of no schedule, so over streams of more and more
-jobs the mean of the least cost per job can only rise: for every length it is a lower bound on what a policy
+ends when the last one has left. Leaving out jobs raises the cost of no schedule, so over longer streams
+the mean of the least cost per job can only rise: for every length it is a lower bound on what a policy
 costs per job in the long run, and the mean over streams estimates such a bound.
 
 D = Σ φ_i − ∫ n l splits into stretches of jobs, Σ φ_i of those that arrive less the rent of all cores in that

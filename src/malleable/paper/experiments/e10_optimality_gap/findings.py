@@ -38,7 +38,7 @@ EXACT = 1e-6
 CLOSE = 0.01
 """A gap that counts as small."""
 CHOICES = {
-    "sizes": "exponential with the paper's means, so that class counts are all that a size-blind policy can know",
+    "sizes": "exponential with the paper's means, so that class counts are all a size-blind policy can know",
     "short and long": "two classes alike but for mean size (0.1 and 1), k^0.8, c = 1, each half of the load",
     "n, ρ": f"n = {', '.join(map(str, FEW))}, more at low load; ρ = {', '.join(map(str, LOADS))}",
     "widths": "any real number of cores; below one core a job shares it in time; whole cores apart",

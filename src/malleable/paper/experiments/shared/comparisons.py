@@ -106,9 +106,9 @@ def never_worse(statement: str, gains: Sequence[Gain]) -> Verdict:
     cheaper = sum(one.at(LEVEL).high < 0.0 for _, one in pairs)
     worst, where = max(pairs, key=lambda pair: pair[0].mean)
     text = (
-        f"{len(pairs)} comparisons: {worse} cost significantly more all told; one by one at 99 % {alone} cost "
-        f"more at all and {cheaper} less; least favourable {worst.mean:+.2%} ({where.name}), largest upper end "
-        f"{max(e.high for e, _ in pairs):+.2%}"
+        f"{len(pairs)} comparisons: {worse} cost significantly more all told; one by one at 99 % "
+        f"{alone} cost more at all and {cheaper} less; least favourable {worst.mean:+.2%} ({where.name}), "
+        f"largest upper end {max(e.high for e, _ in pairs):+.2%}"
     )
     return Verdict(statement, False if worse else len(pairs) == len(gains) or None, text)
 
