@@ -14,7 +14,7 @@ import pytest
 from malleable import plots
 from malleable.errors import ExecutionError, OutputError, UnknownKindError
 from malleable.paper.contracts import NORMAL, QUICK
-from malleable.paper.reproduce import ExperimentError, all_experiments, reproduce
+from malleable.paper.reproduce import FIGURES, ExperimentError, all_experiments, reproduce
 from malleable.plots import SUFFIXES
 from support import paper_fakes
 
@@ -261,3 +261,12 @@ def test_names_of_experiments():
         assert callable(experiment.module.cells)
         assert callable(experiment.module.findings)
         assert all(isinstance(key, str) and isinstance(text, str) for key, text in experiment.choices.items())
+
+
+@pytest.mark.parametrize(("figure", "experiment"), FIGURES.items())
+def test_figures_of_the_paper_have_names(figure, experiment):
+    """`--only fig2a` is the experiment whose findings say that they are the paper's figure 2a."""
+    (found,) = all_experiments([figure])
+    assert found.name == experiment
+    source = Path(found.module.findings.__globals__["__file__"]).read_text(encoding="utf-8")
+    assert f'source="Figure {figure.removeprefix("fig")}: ' in source

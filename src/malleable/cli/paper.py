@@ -32,7 +32,11 @@ def command(
     ] = "out/paper",
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="NAME", help="Only this experiment; may be given several times."),
+        typer.Option(
+            "--only",
+            metavar="NAME",
+            help="Only this: fig1, fig2a, fig2b, e04_fwcam, …; may be given several times.",
+        ),
     ] = None,
     workers: WorkersOption = None,
     engine: EngineOption = "auto",

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 NUMBERED = re.compile(r"e\d")
 """How the name of an experiment begins; other modules beside them are shared helpers."""
+FIGURES = {"fig1": "e01_speedups", "fig2a": "e02_converge", "fig2b": "e03_others"}
+"""The experiments behind the figures of the paper."""
 
 
 class ExperimentError(ExecutionError):
@@ -155,14 +157,21 @@ def reproduce(
     return Reproduction(page, effort, chapters, drawn)
 
 
-def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
-    """The experiments in order of their names, or those named."""
+def experiment_names() -> list[str]:
+    """The names of all experiments, in their order."""
     found = (module.name for module in pkgutil.iter_modules(experiments.__path__))
-    names = sorted(name for name in found if NUMBERED.match(name))
-    wanted = set(names if only is None else only)
+    return sorted(name for name in found if NUMBERED.match(name))
+
+
+def all_experiments(only: Iterable[str] | None = None) -> list[Experiment]:
+    """The experiments in order of their names, or those named, also by a figure of the paper."""
+    names = experiment_names()
+    wanted = {FIGURES.get(name, name) for name in (names if only is None else only)}
     for name in wanted:
         if name not in names:
-            raise UnknownKindError(f"no experiment is called {name!r}", did_you_mean(name, names))
+            raise UnknownKindError(
+                f"no experiment is called {name!r}", did_you_mean(name, [*FIGURES, *names])
+            )
     chosen = [name for name in names if name in wanted]
     return [Experiment(name, importlib.import_module(f"{experiments.__name__}.{name}")) for name in chosen]
 

@@ -21,7 +21,7 @@ def findings(effort: Effort, values: Values) -> Findings:  # noqa: ARG001
     k = next(iter(curves.values()))["k"]
     return Findings(
         title="Speedup functions",
-        source="Figure: Examples of speedup functions",
+        source="Figure 1: Examples of speedup functions",
         statement=(
             "A job on k cores runs s(k) times as fast as on one. More cores never hurt, but each one "
             "helps less than the one before: s is concave, and s(k) ≤ k."

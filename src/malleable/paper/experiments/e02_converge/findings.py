@@ -69,7 +69,7 @@ def findings(effort: Effort, values: Values) -> Findings:
     exact = "Simulated FW-CAM costs what Erlang C and M/PH/c say"
     return Findings(
         title="FW-CAM and WHAM converge to the lower bound",
-        source="Figure: FW-CAM vs. WHAM",
+        source="Figure 2a: FW-CAM vs. WHAM",
         statement=(
             "No policy can have a mean holding cost below V*, the cost of a relaxed problem in which only "
             "the average number of cores in use is limited. The paper proves that the cost of FW-CAM and of "

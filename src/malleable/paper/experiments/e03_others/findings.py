@@ -54,7 +54,7 @@ def findings(effort: Effort, values: Values) -> Findings:
     gains = [gain(f"n = {n}", "auto", one) for n, one in best.items()]
     return Findings(
         title="WHAM against EQUI and GREEDY",
-        source="Figure: WHAM vs. EQUI and GREEDY",
+        source="Figure 2b: WHAM vs. EQUI and GREEDY",
         statement=(
             "EQUI gives every job the same number of cores. GREEDY gives each core to the job that gains "
             "most speed from it, so that most work is done right now. The paper claims that WHAM's cost "
