@@ -56,8 +56,9 @@ paper: $(PAPER)  ## reproduce the paper into out/paper (ARGS=--quick for a first
 bench: $(STAMP)  ## time the hot paths on this machine, as ratios within one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(STAMP)  ## regenerate the reference pages from the code
+docs: $(STAMP)  ## regenerate the reference pages and notebooks from the code
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/make_notebook.py
 
 site: $(STAMP)  ## the documentation as a site that opens from disk: out/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
