@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from malleable import catalog
+from malleable.catalog.families import is_ours
 from malleable.catalog.spec import Spec
-from malleable.catalog.user_files import is_ours
 from malleable.errors import ParameterError, UnsupportedError
 from malleable.numerics import residual_life
 

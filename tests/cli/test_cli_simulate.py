@@ -22,6 +22,7 @@ MORE = {
     *("status", "notes", "effective_load", "workload", "replications", "seeds", "confidence", "batches"),
     *("control_variates", "precision", "precision_reached", "warmup_given", "events", "seconds", "versions"),
     *("bound_tight", "bound_name", "whole_cores", "blocking", "mean_cores", "pool_loads"),
+    *("bound_jobs", "gap_jobs"),
 }
 DESIGNED_CLASS = {"name", "response_time", "p50", "p95", "p99", "jobs"}
 MORE_CLASS = {"slowdown", "width", "present", "little", "resizes"}

@@ -17,6 +17,7 @@ ALLOWED = {
     "malleable.catalog.families",  # names for --help, without importing anything
     "malleable.catalog.split_policies",  # what --policies means
     "malleable.live.api",  # the verbs of the broker, which load no NumPy
+    "malleable.progress",  # the bar, which Python shows as well
     "malleable.numerics.json_numbers",  # numbers as JSON can write them
     "malleable.__version__",
     "malleable.cli",

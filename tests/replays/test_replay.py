@@ -181,7 +181,8 @@ def test_results_are_results(jobs, tmp_path):
     folder = found.save_table(tmp_path / "runs")
     again = Comparison.read(folder / "comparison.json")
     assert [r.cost.mean for r in again.results] == [r.cost.mean for r in found.results]
-    assert len(found.to_frame()) == 3 * len(found["wham"].by_class.names)
+    assert len(found.to_frame()) == 3
+    assert len(found.comparison.to_frame(classes=True)) == 3 * len(found["wham"].by_class.names)
 
 
 def test_shares_of_the_cost_by_group(jobs):

@@ -171,7 +171,7 @@ def test_a_constant_price_on_stationary_averages_gives_the_bound_of_averages(cor
     """Σ load_i φ_i(l*) − l* n per unit of time, with a job's cost in proportion to its size, is λV*."""
     workload = paper_workload(cores, load)
     lowest = relaxed.bound(workload, cores)
-    price = relaxed.long_run_price(workload, cores)
+    price = relaxed.relax(workload, relaxed._buyers(workload, cores), cores).price
     jobs, found = constant_price(workload, cores, price, np.array([1.0, 1.0, 1.0, 0.1, 5.0, 0.3]))
     per_work = found.costs / jobs.sizes
     np.testing.assert_allclose(per_work[3:], per_work[:3], rtol=1e-9)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 DOT = "\N{ONE DOT LEADER}"
 """Stands for a full stop in the name of a folder, where it would separate packages."""
 
-OWN = __name__.partition(".")[0]
 """The package itself: its code needs no checks, and its errors are not a user's."""
 
 
@@ -159,8 +158,3 @@ class _Folders(MetaPathFinder):
 
 if not any(isinstance(finder, _Folders) for finder in sys.meta_path):
     sys.meta_path.insert(0, _Folders())
-
-
-def is_ours(thing: Any) -> bool:
-    """Whether a function or a class is of this package, and not of a user."""
-    return str(getattr(thing, "__module__", "")).partition(".")[0] == OWN

@@ -23,7 +23,7 @@ WorkloadArgument = Annotated[
 ]
 CoresOption = Annotated[str, typer.Option("--cores", "-n", metavar="N", help="Number of cores, at least 1.")]
 ManyCoresOption = Annotated[
-    str, typer.Option("--cores", "-n", metavar="N[,M…]", help="Number of cores, at least 1, or several.")
+    str, typer.Option("--cores", "-n", metavar="N[,M]", help="Number of cores, at least 1, or several.")
 ]
 LoadOption = Annotated[
     str | None,

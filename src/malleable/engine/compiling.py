@@ -26,7 +26,7 @@ from numba import float64, int64, njit, types, void
 from numba.core.registry import CPUDispatcher
 
 from malleable.catalog.code_digest import UnknownContentError, code_digest, references
-from malleable.catalog.user_files import is_ours
+from malleable.catalog.families import is_ours
 from malleable.engine.code_cache import CodeCache
 from malleable.engine.helper_code import WholeCompiler, hand_environments, helper_code
 from malleable.engine.legal_widths import legalise, set_aside

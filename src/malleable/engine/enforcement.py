@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from malleable.catalog.user_files import is_ours
+from malleable.catalog.families import is_ours
 from malleable.engine.rule_interface import (
     COUNTS,
     DONE,

@@ -12,7 +12,8 @@ draws them, on a page and on paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,3 +114,13 @@ class Findings:
     def of_the_paper(self) -> bool:
         """Whether these are claims of the paper, and not of this project."""
         return not self.source.startswith("beyond the paper")
+
+
+def count_verdicts(all_findings: Iterable[Findings], *, of_the_paper: bool) -> Counter[str]:
+    """How many statements hold, fail or are undecided, of the paper or of this project."""
+    return Counter(
+        verdict.word
+        for findings in all_findings
+        if findings.of_the_paper == of_the_paper
+        for verdict in findings.verdicts
+    )

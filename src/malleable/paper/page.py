@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from malleable import plots
-from malleable.paper.write import count_verdicts
+from malleable.paper.contracts import count_verdicts
 from malleable.plots import pages
 
 if TYPE_CHECKING:
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from malleable.paper.write import Chapter
 
 TEMPLATE = "page.html.jinja"
+CLAIMS = {"Claims of the paper": True, "Claims of this project, beyond the paper": False}
 BADGES = {"holds": "✓", "fails": "✗", "undecided": "?"}
 
 
 def page(chapters: Sequence[Chapter], manifest: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
     """The page; `pictures` are the figures as SVG, by name, for paper and for browsers without scripts."""
     claims = (
-        ("Claims of the paper", count_verdicts(chapters, of_the_paper=True)),
-        ("Claims of this project, beyond the paper", count_verdicts(chapters, of_the_paper=False)),
+        (title, count_verdicts([one.findings for one in chapters], of_the_paper=of_the_paper))
+        for title, of_the_paper in CLAIMS.items()
     )
     figures = {figure.name: figure for chapter in chapters for figure in chapter.findings.figures}
     return pages.render(

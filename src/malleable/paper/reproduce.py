@@ -15,10 +15,10 @@ from malleable.errors import ExecutionError, MalleableError, OutputError, Unknow
 from malleable.execution.worker_processes import checked_workers
 from malleable.paper import experiments
 from malleable.paper.cell_store import MISSING, CellStore
-from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict, failed
+from malleable.paper.contracts import NORMAL, Cell, Effort, Findings, Verdict, count_verdicts, failed
 from malleable.paper.precompile import Rules, rules_of
 from malleable.paper.workers import carry_out
-from malleable.paper.write import WORDS, Chapter, count_verdicts, publish
+from malleable.paper.write import WORDS, Chapter, publish
 from malleable.plots import check_installed
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Reproduction:
 
     def counts(self, *, of_the_paper: bool) -> Counter[str]:
         """How many statements hold, fail or are undecided, of the paper or of this project."""
-        return count_verdicts(self.chapters, of_the_paper=of_the_paper)
+        return count_verdicts([one.findings for one in self.chapters], of_the_paper=of_the_paper)
 
     def to_dict(self) -> dict[str, Any]:
         """The verdicts as one document."""

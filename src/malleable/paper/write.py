@@ -10,7 +10,6 @@ import csv
 import io
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -51,16 +50,6 @@ class Chapter:
 
 
 WORDS = ("holds", "fails", "undecided")
-
-
-def count_verdicts(chapters: Iterable[Chapter], *, of_the_paper: bool) -> Counter[str]:
-    """How many statements hold, fail or are undecided, of the paper or of this project."""
-    return Counter(
-        verdict.word
-        for chapter in chapters
-        if chapter.findings.of_the_paper == of_the_paper
-        for verdict in chapter.findings.verdicts
-    )
 
 
 @dataclass(frozen=True)

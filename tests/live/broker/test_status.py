@@ -33,6 +33,7 @@ JOB_KEYS = {
         "remaining_estimated",
     ),
     *("units", "units_done", "cpus", "kind", "command", "speed"),
+    *("on_hold", "over_share", "promised_share"),
 }
 
 

@@ -13,7 +13,7 @@ from collections import defaultdict
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from malleable.catalog.user_files import is_ours
+from malleable.catalog.families import is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -68,7 +68,7 @@ CROWD = 4.0
 c/x first, on one core each."""
 ROOM = 256
 """Jobs that are kept."""
-SLACK, PRECISE, STEPS, START = 1e-5, 1e-9, 100, 0.4
+SLACK, PRECISE, STEPS, START = 1e-6, 1e-11, 100, 0.4
 """Share of the cores by which demand may be off, and of a costate by which that may be; the most prices asked
 about, and the part of the way from the lowest to the highest at which the first of them lies."""
 POWER_LAW = FAMILIES.index(Power)
