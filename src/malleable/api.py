@@ -7,6 +7,7 @@ it is asked: `allocate` takes neither numba nor SciPy along.
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -154,10 +155,10 @@ def _known_machine(cores: float | None) -> float:
 def broker_trace() -> Trace:
     """The jobs that the running broker remembers, as a log: the width of each is the mean over its run."""
     from malleable.live.broker.http_client import BrokerClient  # noqa: PLC0415 - ditto
-    from malleable.traces.describing import trace_of_history  # noqa: PLC0415 - ditto
+    from malleable.traces.describing import trace_of_stays  # noqa: PLC0415 - ditto
 
     with BrokerClient() as broker:
-        return trace_of_history(broker.history())
+        return trace_of_stays(broker.job_log(), float(time.localtime().tm_gmtoff))
 
 
 def write_trace(trace: Trace, path: str | Path) -> Path:

@@ -11,7 +11,7 @@ from malleable.errors import TraceError
 from malleable.model import load_workload, paper_workload
 from malleable.sources import stream
 from malleable.traces import read_trace
-from malleable.traces.describing import plain_text, trace_of_history
+from malleable.traces.describing import plain_text, trace_of_stays
 from support.json_keys import keys
 from support.log_samples import SACCT, SAMPLES
 from support.shell import malleable
@@ -166,19 +166,18 @@ def test_jobs_that_were_played_are_a_log():
     assert trace.application.words() == [f"class-{i + 1}" for i in drawn.classes[:40]]
 
 
-def test_the_history_of_a_broker_is_a_log():
-    """Arrivals, first cores, ends and mean widths of its jobs; one that is not over is counted."""
+def test_the_log_of_a_broker():
+    """Arrivals, first cores, ends and mean widths of its jobs; what cannot be used is counted."""
     document = {
-        "jobs": {
-            "7": {"class": "cfd", "ended": 30.0, "time": [5.0, 10.0, 20.0], "granted": [0.0, 2.0, 4.0],
-                  "progress": [0, 0, 0.5]},
-            "8": {"class": "cfd", "ended": None, "time": [6.0], "granted": [1.0], "progress": [None]},
-        }
+        "id": ["7", "8", "9"], "job_class": ["cfd", "cfd", "etl"], "weight": [2.0, 1.0, 1.0],
+        "came": [5.0, 6.0, 7.0], "began": [10.0, 6.0, None], "went": [30.0, None, 8.0],
+        "core_seconds": [60.0, 3.0, 0.0],
     }  # fmt: skip
-    trace = trace_of_history(document)
+    trace = trace_of_stays(document)
     assert (trace.wait.tolist(), trace.duration.tolist(), trace.cores.tolist()) == ([5.0], [20.0], [3.0])
-    assert [(one.reason, one.rows) for one in trace.dropped] == [("not over yet", 1)]
+    assert (trace.weight.tolist(), trace.epoch) == ([2.0], 5.0)
+    assert {(one.reason, one.rows) for one in trace.dropped} == {("not over yet", 1), ("never ran", 1)}
     Path("day.csv").write_text(plain_text(trace))
     assert read_trace("day.csv").core_seconds.tolist() == [60.0]
     with pytest.raises(TraceError, match="remembers no jobs"):
-        trace_of_history({"jobs": {}})
+        trace_of_stays({name: [] for name in document})

@@ -110,3 +110,18 @@ def test_memory_is_bounded():
     assert len(found["classes"]["time"]) <= 720
     assert len(found["jobs"]) <= MOST_JOBS + MOST_ENDED
     assert max(len(job["time"]) for job in found["jobs"].values()) <= MOST_STEPS
+
+
+def test_the_log_has_a_line_for_each_job():
+    """Arrival, first cores, end and core-seconds; a job that is only not listed is not taken for gone."""
+    history = History()
+    history.record(1.0, document(4, [("a", "x", 0)]))
+    history.record(3.0, document(4, [("a", "x", 4), ("b", "y", 0)]))
+    history.record(5.0, document(4, [("a", "x", 1), ("b", "y", 3)]))
+    history.record(6.0, {**document(4, [("b", "y", 4)]), "present": 2})
+    history.record(7.0, document(4, [("b", "y", 4)]))
+    found = history.log()
+    assert found["id"] == ["a", "b"]
+    assert (found["came"], found["began"], found["went"]) == ([1.0, 3.0], [3.0, 5.0], [7.0, None])
+    assert found["core_seconds"] == [4 * 2.0 + 1 * 2.0, 3 * 1.0 + 4 * 1.0]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found

@@ -2,6 +2,7 @@
 
     history.record(now, status(broker))     # whenever something changed
     history.document()                      # columns, for `GET /v1/history` and the page
+    history.log()                           # the jobs that came and went, for `GET /v1/log`
 
 A sample holds from its time until the next one. When there are too many, neighbours in the older half are
 merged in pairs: what is kept of them is their average over time, so areas stay what they were, and the past
@@ -26,6 +27,9 @@ MOST_JOBS = 500
 """Jobs present whose history is kept; that of later ones is not."""
 MOST_ENDED = 50
 """Jobs that are gone and still remembered."""
+
+MOST_LOGGED = 100_000
+"""Jobs that are gone of which the log keeps a line."""
 
 Values = dict[str, float]
 
@@ -93,6 +97,27 @@ class JobTrack:
         return {"class": self.job_class, "ended": self.ended, "time": list(self.track.times), **found}
 
 
+@dataclass
+class Stay:
+    """A job as a log has it: when it came, began and went, and the core-seconds that it was granted."""
+
+    job_class: str
+    weight: float | None
+    came: float
+    began: float | None = None
+    went: float | None = None
+    core_seconds: float = 0.0
+    granted: float = 0.0
+    at: float = 0.0
+
+    def follow(self, now: float, granted: float) -> None:
+        """From now on it has so many cores."""
+        self.core_seconds += self.granted * max(now - self.at, 0.0)
+        self.granted, self.at = granted, now
+        if self.began is None and granted > 0.0:
+            self.began = now
+
+
 class History:
     """Samples of the machine and of its jobs, thinned out as they grow old."""
 
@@ -101,6 +126,8 @@ class History:
         self._cores_by_class = Track(most_samples, absent=0.0)
         self._present: dict[str, JobTrack] = {}
         self._gone: deque[tuple[str, JobTrack]] = deque(maxlen=MOST_ENDED)
+        self._stays: dict[str, Stay] = {}
+        self._log: deque[tuple[str, Stay]] = deque(maxlen=MOST_LOGGED)
         self._lock = threading.Lock()
 
     def record(self, now: float, status: Mapping[str, Any]) -> None:
@@ -126,10 +153,14 @@ class History:
         for job in jobs:
             by_class[job["class"]] = by_class.get(job["class"], 0.0) + job["granted"]
         self._cores_by_class.add(now, {name: cores for name, cores in by_class.items() if cores})
-        self._record_jobs(now, jobs)
+        self._record_jobs(now, jobs, complete=len(jobs) == status["present"])
 
-    def _record_jobs(self, now: float, jobs: Sequence[Mapping[str, Any]]) -> None:
+    def _record_jobs(self, now: float, jobs: Sequence[Mapping[str, Any]], *, complete: bool) -> None:
         for job in jobs:
+            stay = self._stays.get(job["id"])
+            if stay is None:
+                stay = self._stays[job["id"]] = Stay(job["class"], job.get("weight"), now, at=now)
+            stay.follow(now, job["granted"])
             kept = self._present.get(job["id"])
             if kept is None:
                 if len(self._present) >= MOST_JOBS:
@@ -141,11 +172,26 @@ class History:
             gone = self._present.pop(name)
             gone.ended = now
             self._gone.append((name, gone))
+        if not complete:  # who is not listed may be there all the same
+            return
+        for name in [name for name in self._stays if name not in here]:
+            stay = self._stays.pop(name)
+            stay.follow(now, 0.0)
+            stay.went = now
+            self._log.append((name, stay))
 
     def document(self) -> dict[str, Any]:
         """Columns of numbers: the machine's, the cores of each class, and each job's."""
         with self._lock:
             return self._document()
+
+    def log(self) -> dict[str, list[Any]]:
+        """The jobs that were there, those that are gone first: a column for each thing known of them."""
+        with self._lock:
+            rows = [*self._log, *self._stays.items()]
+        columns = ("job_class", "weight", "came", "began", "went", "core_seconds")
+        found: dict[str, list[Any]] = {"id": [name for name, _ in rows]}
+        return found | {column: [getattr(stay, column) for _, stay in rows] for column in columns}
 
     def _document(self) -> dict[str, Any]:
         names = list(dict.fromkeys(name for values in self._cores_by_class.values for name in values))

@@ -83,9 +83,9 @@ class BrokerClient:
         """What the broker does right now."""
         return self._ask("GET", "/v1/status")
 
-    def history(self) -> dict[str, Any]:
-        """Who had how many cores over time, as far back as the broker remembers."""
-        return self._ask("GET", "/v1/history")
+    def job_log(self) -> dict[str, Any]:
+        """The jobs that came and went, as columns."""
+        return self._ask("GET", "/v1/log")
 
     def jobs(self, ended: int = 20) -> list[dict[str, Any]]:
         """The jobs that are there, and the last programs that have ended."""

@@ -1,4 +1,4 @@
-"""Logs in the plain format: a trace written as a table, and the history of a live broker as a trace."""
+"""Logs in the plain format: a trace written as a table, and the jobs of a live broker as a trace."""
 
 from __future__ import annotations
 
@@ -49,34 +49,27 @@ def _texts(numbers: Any) -> list[str]:
     return ["" if np.isnan(value) else repr(value).removesuffix(".0") for value in numbers.tolist()]
 
 
-def trace_of_history(document: Mapping[str, Any]) -> Trace:
-    """The jobs of `GET /v1/history`: when each came, had its first cores and ended, and its mean width."""
-    jobs = document.get("jobs", {})
-    if not jobs:
-        raise TraceError("the broker remembers no jobs", "submit some, and ask again when they have ended")
-    rows = [_row(job) for job in jobs.values()]
-    submit, start, end, width = np.array(rows, dtype=float).T
+def trace_of_stays(document: Mapping[str, Sequence[Any]], zone: float = 0.0) -> Trace:
+    """The jobs of `GET /v1/log`, of a place whose clocks are `zone` seconds ahead of UTC.
+
+    The width of each is its mean between its first cores and its end.
+    """
+    if not document["id"]:
+        raise TraceError("the broker remembers no jobs", "submit some, and ask again when they are over")
+    came, began, went, used = (
+        np.array(document[name], dtype=float) for name in ("came", "began", "went", "core_seconds")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width = np.where(went > began, used / (went - began), np.nan)
     columns = Columns(
-        submit=submit,
-        cores=width,
-        start=start,
-        end=end,
-        application=Labels.of([str(job["class"]) for job in jobs.values()]),
-        ids=np.array([*map(str, jobs), None], dtype=object)[:-1],
-        refused={"not over yet": np.isnan(end)},
-        notes=(f"the broker remembers {len(jobs):,} jobs; the width of each is the mean over its run",),
+        submit=came,
+        cores=np.fmax(width, 1.0),
+        start=began,
+        end=went,
+        weight=np.array(document["weight"], dtype=float),
+        application=Labels.of(list(map(str, document["job_class"]))),
+        ids=np.array([*map(str, document["id"]), None], dtype=object)[:-1],
+        refused={"not over yet": np.isnan(went), "never ran": np.isnan(began) & ~np.isnan(went)},
+        epoch=zone,
     )
     return trace_of(columns, "the broker", PLAIN)
-
-
-def _row(job: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    """Arrival, first cores, end and mean width of a job; NaN for what there is not."""
-    times = np.array(job["time"], dtype=float)
-    granted = np.array([0.0 if cores is None else cores for cores in job["granted"]], dtype=float)
-    end = np.nan if job["ended"] is None else float(job["ended"])
-    running = np.flatnonzero(granted > 0.0)
-    if not len(running) or np.isnan(end):
-        return float(times[0]) if len(times) else np.nan, np.nan, end, np.nan
-    start = float(times[running[0]])
-    used = float((granted * np.diff(times, append=end)).sum())
-    return float(times[0]), start, end, used / (end - start) if end > start else np.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import tomllib
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +14,7 @@ import pytest
 from malleable.errors import ExecutionError
 from malleable.live.broker.http_client import BrokerClient, NoBrokerError
 from malleable.live.broker.state import ProgramRequest
-from malleable.live.core.events import Registered
+from malleable.live.core.events import Finished, Registered
 from malleable.live.programs.following import exit_status, follow
 from support.broker_server import broker_thread, short_folder
 from support.living import wait_until
@@ -114,6 +115,10 @@ def test_events_come_as_things_change(broker, client):
     assert done.wait(60.0)
     thread.join()
     wait_until(lambda: client._ask("GET", "/v1/history")["jobs"].get("new"))
+    broker.broker.tell(Finished("new"))
+    wait_until(lambda: client.job_log()["went"][-1:] not in ([], [None]))
+    (came,), (went,) = (client.job_log()[name] for name in ("came", "went"))
+    assert went >= came > time.time() - 3600.0
 
 
 def test_events_are_short_however_many_wait(broker, client):
@@ -227,7 +232,8 @@ def test_the_description_is_complete(broker):
     with broker.http() as http:
         paths = http.get("/v1/openapi.json").json()["paths"]
     assert {(place, method) for place, item in paths.items() for method in item} == {
-        ("/v1/status", "get"), ("/v1/history", "get"), ("/v1/events", "get"), ("/v1/jobs", "post"),
+        ("/v1/status", "get"), ("/v1/history", "get"), ("/v1/log", "get"), ("/v1/events", "get"),
+        ("/v1/jobs", "post"),
         ("/v1/jobs", "get"), ("/v1/jobs/{job}", "get"), ("/v1/jobs/{job}", "patch"),
         ("/v1/jobs/{job}", "delete"), ("/v1/jobs/{job}/log", "get"), ("/v1/machine", "patch"),
         ("/v1/jobs/{job}/explain", "get"),

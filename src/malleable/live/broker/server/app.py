@@ -118,6 +118,11 @@ def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
         """Widths over time, coarser the longer ago."""
         return Answer(service.history())
 
+    @app.get("/v1/log", responses=_problems(), tags=["state"])
+    def log() -> Answer:
+        """The jobs that came and went, as columns: the last 100,000, times in seconds since 1970."""
+        return Answer(service.log())
+
     @app.get(
         "/v1/events", response_class=EventStream, responses=_problems_of_stream(422, 429), tags=["state"]
     )

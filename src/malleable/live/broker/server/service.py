@@ -79,6 +79,10 @@ class Service:
         """Widths over time."""
         return self._history.document()
 
+    def log(self) -> dict[str, Any]:
+        """The jobs that came and went."""
+        return self._history.log()
+
     def submit(self, request: Mapping[str, Any]) -> str:
         """Accept a program; its name."""
         wanted = ProgramRequest.of(request)
