@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import float64
 
-from malleable.catalog import user_files
+from malleable.catalog import families
 from malleable.engine import code_cache, compiling
 from malleable.engine.compiling import compiled
 
@@ -31,7 +31,7 @@ def tells(x):
 @pytest.fixture
 def ours(monkeypatch, tmp_path):
     """The functions of this file count as the library's, and nothing has been compiled yet."""
-    monkeypatch.setattr(user_files, "OWN", __name__.partition(".")[0])
+    monkeypatch.setattr(families, "OWN", __name__.partition(".")[0])
     monkeypatch.setattr(code_cache, "cache_folder", lambda: tmp_path)
     forget()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from malleable.contracts import Policy
+from malleable.live.core.core_price import CorePrice
 from malleable.live.core.decision import Machine
 from malleable.live.core.job_table import CLASS, MOST, SIZE, WEIGHT, JobTable
 from malleable.live.core.learned_sizes import GivenSizes
@@ -32,3 +33,10 @@ def test_cores_that_others_hold_do_not_change_what_a_policy_expects():
         assert found[3:].tolist() == allocation(policy, jobs, 9.0, 12.0, integer=True).cores.tolist()
         differs += found[3:].tolist() != policy.allocate(jobs, 9.0, integer=True).cores.tolist()
     assert differs  # the outlook of nine cores is another
+
+
+def test_a_core_of_no_machine_has_no_price():
+    """When the last core is taken away there is no price, and none is asked for: the broker goes on."""
+    price = CorePrice.from_list([2.0, 4.0, 10.0])
+    assert price.value(8) > price.value(1) > 0.0
+    assert price.value(0) == 0.0

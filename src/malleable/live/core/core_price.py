@@ -77,7 +77,7 @@ class CorePrice:
 
     def value(self, cores: int) -> float:
         """What one of so many cores is worth, per unit of time."""
-        if self._time <= 0.0 or self._area <= 0.0:
+        if self._time <= 0.0 or self._area <= 0.0 or cores <= 0:
             return 0.0
         price = min(cores / MANY, 1.0) * (1.0 + CAUTION / (1.0 + self._jobs)) * self._area / self._time
         return float(2.0 ** (round(STEPS * log2(price)) / STEPS))
