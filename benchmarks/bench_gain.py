@@ -10,9 +10,7 @@ classes once, except in the mixes that are about first meetings, where each run 
     python -m benchmarks.bench_gain --show out/gain.json --markdown      the table of the documentation
 
 A result is Σ w·(end − arrival) / Σ w over the jobs of a run, over the same of the plain side; its logarithm
-has a t interval over the runs. All computes and nothing sleeps, so the machine should be idle otherwise. A
-run in which other processes took more than a twentieth of it is measured again, twice at most; the one with
-the least disturbance counts, and the table says how much that was.
+has a t interval over the runs. All computes and nothing sleeps, so the machine must be idle otherwise.
 """
 
 import argparse
@@ -40,7 +38,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks import gain_job
 from benchmarks.__main__ import machine, show
 from benchmarks.gain_mixes import MIXES, Job, unit_seconds
-from malleable.live.system.process_tree import adopt_orphans, cpu_seconds, environment, processes
+from malleable.live.system.process_tree import environment, processes
 from malleable.statistics.intervals import t_quantile
 
 RUNS, QUICK_RUNS = 5, 2
@@ -54,10 +52,6 @@ ENDING_SECONDS = 20.0
 """Seconds that a broker has to end."""
 BUSY = 0.3
 """A load of the machine above this is said: other processes take cores, and not the same from both sides."""
-DISTURBED = 0.05
-"""Share of the machine that other processes may take during a run."""
-ATTEMPTS = 3
-"""How often a run is measured at most until it was not disturbed."""
 SPIN = str(Path(gain_job.__file__).resolve())
 MAKEFILE = "all: $(addprefix unit-,$(UNITS))\nunit-%:\n\t@$(SPIN) $*\n.PHONY: all\n"
 
@@ -137,25 +131,6 @@ def command(started: Started, side: str, folder: Path) -> list[str]:
         return words
     submit = [sys.executable, "-m", "malleable", "submit", "--wait", "--class", job.job_class]
     return [*submit, "--weight", str(job.weight), "--", *words]
-
-
-class Others:
-    """How much of the machine processes took that are not of this benchmark, since this was made."""
-
-    def __init__(self) -> None:
-        self._ours, self._all, self._begun = cpu_seconds(os.getpid()), busy_seconds(), time.perf_counter()
-
-    def share(self) -> float:
-        ours, whole = cpu_seconds(os.getpid()) - self._ours, busy_seconds() - self._all
-        return max(0.0, whole - ours) / (os.cpu_count() or 1) / (time.perf_counter() - self._begun)
-
-
-def busy_seconds() -> float:
-    """CPU time of all processes, also of other virtual machines on the same processor, since the start."""
-    user, nice, system, _idle, _waits, *others = (
-        int(word) for word in Path("/proc/stat").read_text().partition("\n")[0].split()[1:9]
-    )
-    return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
 
 
 class Process:
@@ -263,50 +238,25 @@ def pair(mix: str, run: int, folder: Path, options: Options) -> dict:
     """Both sides of one run, the one first in even runs and the other in odd ones."""
     jobs = drawn(mix, options.seed + run, options.scale, options.speed)
     sides = (BROKER, PLAIN) if run % 2 == 0 else (PLAIN, BROKER)
-    found, others = {}, {}
-    for side in sides:
-        rest = Others()
-        found[side] = [one._asdict() for one in play(jobs, side, folder)]
-        others[side] = round(rest.share(), 3)
-    return {"mix": mix, "run": run, "others": others} | {side: found[side] for side in (BROKER, PLAIN)}
-
-
-def least_disturbed(attempt: Callable[[], dict]) -> dict:
-    """A run that was not disturbed; the one that was least so after some attempts."""
-    best: dict | None = None
-    for _ in range(ATTEMPTS):
-        found = attempt()
-        if best is None or disturbance(found) < disturbance(best):
-            best = found
-        if disturbance(best) <= DISTURBED:
-            break
-    assert best is not None
-    return best
-
-
-def disturbance(pair: dict) -> float:
-    """The larger share of the machine that others took during the two sides of a run."""
-    return max(pair["others"].values())
+    found = {side: play(jobs, side, folder) for side in sides}
+    return {"mix": mix, "run": run} | {
+        side: [one._asdict() for one in found[side]] for side in (BROKER, PLAIN)
+    }
 
 
 def measured(mix: str, options: Options, step: Callable[[], None]) -> Iterator[dict]:
     """All runs of a mix."""
     if MIXES[mix].first_ever:
         for run in range(options.runs):
-            yield least_disturbed(lambda run=run: first_meeting(mix, run, options))
+            with broker(options.policy) as folder:
+                yield pair(mix, run, folder, options)
             step()
         return
     with broker(options.policy) as folder:
         play(drawn(mix, options.seed - 1, options.scale, options.speed), BROKER, folder)
         for run in range(options.runs):
-            yield least_disturbed(lambda run=run: pair(mix, run, folder, options))
+            yield pair(mix, run, folder, options)
             step()
-
-
-def first_meeting(mix: str, run: int, options: Options) -> dict:
-    """A run with a broker that has met nothing."""
-    with broker(options.policy) as folder:
-        return pair(mix, run, folder, options)
 
 
 def measure(mixes: list[str], options: Options) -> Iterator[dict]:
@@ -372,7 +322,6 @@ def described(mix: str, pairs: list[dict]) -> dict:
         "ratio": str(ratio([gain(each) for each in pairs])),
         "worst job": round(math.exp(statistics.fmean(map(worst, pairs))), 2),
         "all done": round(math.exp(statistics.fmean(map(longest, pairs))), 2),
-        "others": f"{statistics.fmean(map(disturbance, pairs)):.0%}",
     }
 
 
@@ -408,7 +357,10 @@ def options_for(runs: int, seed: int, scale: float, policy: str | None) -> Optio
     """Options for this machine, as idle as it is."""
     load = os.getloadavg()[0]
     if load > BUSY:
-        print(f"the load of the machine is {load:.1f}: others compute, too", file=sys.stderr)
+        print(
+            f"the load of the machine is {load:.1f}: others compute, too, and ratios mean little",
+            file=sys.stderr,
+        )
     return Options(runs, seed, scale, steps_per_second(), policy)
 
 
@@ -448,7 +400,6 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     asked = parsed()
-    adopt_orphans()
     if asked.show is not None:
         pairs = json.loads(asked.show.read_text())["runs"]
     else:

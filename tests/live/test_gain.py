@@ -38,8 +38,7 @@ def pair(mix, run, ours, theirs):
             for weight, arrival, end in zip((3.0, 1.0), (0.0, 1.0), ends, strict=True)
         ]
 
-    sides = {"broker": played(ours), "plain": played(theirs)}
-    return {"mix": mix, "run": run, "others": {"broker": 0.01, "plain": 0.03}} | sides
+    return {"mix": mix, "run": run, "broker": played(ours), "plain": played(theirs)}
 
 
 @pytest.mark.parametrize("mix", MIXES)
@@ -117,24 +116,6 @@ def test_the_table_is_written_not_typed(tmp_path):
         "together",
     ]
     assert " 0.62 (0.62 – 0.62) " in rows[0]
-
-
-@pytest.mark.parametrize(
-    ("shares", "kept"), [([0.04, 0.0], 0.04), ([0.3, 0.2, 0.1], 0.1), ([0.3, 0.1, 0.2], 0.1)]
-)
-def test_a_disturbed_run_is_measured_again(shares, kept):
-    """The first run of which others took at most 5 % counts, or of three the least disturbed."""
-    left = iter(shares)
-    found = gain.least_disturbed(lambda: {"others": {"broker": next(left), "plain": 0.0}})
-    assert found["others"]["broker"] == kept
-
-
-def test_what_others_compute_is_told_apart():
-    """A process of another family that computes is seen, one below this process is not: by /proc/stat."""
-    own = gain.Others()
-    subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
-    assert 0.0 <= own.share() <= 1.0
-    assert gain.cpu_seconds(os.getpid()) > own._ours + 0.02
 
 
 def test_an_unknown_mix_is_named():
