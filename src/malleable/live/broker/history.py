@@ -2,7 +2,7 @@
 
     history.record(now, status(broker))     # whenever something changed
     history.document()                      # columns, for `GET /v1/history` and the page
-    history.log()                           # the jobs that came and went, for `GET /v1/log`
+    history.log()                           # the jobs that came and went, for `GET /v1/past-jobs`
 
 A sample holds from its time until the next one. When there are too many, neighbours in the older half are
 merged in pairs: what is kept of them is their average over time, so areas stay what they were, and the past

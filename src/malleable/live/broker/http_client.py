@@ -85,7 +85,7 @@ class BrokerClient:
 
     def job_log(self) -> dict[str, Any]:
         """The jobs that came and went, as columns."""
-        return self._ask("GET", "/v1/log")
+        return self._ask("GET", "/v1/past-jobs")
 
     def jobs(self, ended: int = 20) -> list[dict[str, Any]]:
         """The jobs that are there, and the last programs that have ended."""

@@ -50,7 +50,7 @@ def _texts(numbers: Any) -> list[str]:
 
 
 def trace_of_stays(document: Mapping[str, Sequence[Any]], zone: float = 0.0) -> Trace:
-    """The jobs of `GET /v1/log`, of a place whose clocks are `zone` seconds ahead of UTC.
+    """The jobs of `GET /v1/past-jobs`, of a place whose clocks are `zone` seconds ahead of UTC.
 
     The width of each is its mean between its first cores and its end.
     """

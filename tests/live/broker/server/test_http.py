@@ -232,7 +232,7 @@ def test_the_description_is_complete(broker):
     with broker.http() as http:
         paths = http.get("/v1/openapi.json").json()["paths"]
     assert {(place, method) for place, item in paths.items() for method in item} == {
-        ("/v1/status", "get"), ("/v1/history", "get"), ("/v1/log", "get"), ("/v1/events", "get"),
+        ("/v1/status", "get"), ("/v1/history", "get"), ("/v1/past-jobs", "get"), ("/v1/events", "get"),
         ("/v1/jobs", "post"),
         ("/v1/jobs", "get"), ("/v1/jobs/{job}", "get"), ("/v1/jobs/{job}", "patch"),
         ("/v1/jobs/{job}", "delete"), ("/v1/jobs/{job}/log", "get"), ("/v1/machine", "patch"),

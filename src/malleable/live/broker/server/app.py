@@ -118,7 +118,7 @@ def _add_readings(app: FastAPI, service: Service, changes: Changes) -> None:
         """Widths over time, coarser the longer ago."""
         return Answer(service.history())
 
-    @app.get("/v1/log", responses=_problems(), tags=["state"])
+    @app.get("/v1/past-jobs", responses=_problems(), tags=["state"])
     def log() -> Answer:
         """The jobs that came and went, as columns: the last 100,000, times in seconds since 1970."""
         return Answer(service.log())
