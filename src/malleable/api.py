@@ -118,7 +118,7 @@ def replay(
         jobs = source
     else:
         trace, assumed = _studied(source, study, changes)
-        cores = cores or assumed.cores or trace.machine
+        cores = _machine_of(cores, assumed, trace)
         if cores is not None:
             jobs = traces.malleabilise(trace, assumed, cores=checked_cores(cores))
     cores = _known_machine(cores)
@@ -141,6 +141,13 @@ def report(found: Replay | Explanation | Plan, path: str | Path) -> Path:
     from malleable.reports import write_replay  # noqa: PLC0415 - ditto
 
     return write_replay(found, path) if isinstance(found, replays.Replay) else plots.write_page(found, path)
+
+
+def _machine_of(cores: float | None, assumed: Study, trace: Trace) -> float | None:
+    """The cores asked for, else those of the study, else those of the log."""
+    if cores is not None:
+        return checked_cores(cores)
+    return assumed.cores or trace.machine
 
 
 def _known_machine(cores: float | None) -> float:
@@ -401,7 +408,7 @@ def plan(
         listed, machine = source, cores
     else:
         trace, assumed = _studied(source, None, {**given, "load": load, "seed": seed})
-        machine = cores or assumed.cores or trace.machine
+        machine = _machine_of(cores, assumed, trace)
         listed = _malleabilised(trace, assumed, machine)
     return planning.plan_log(
         listed, _known_machine(machine), target, policy,

@@ -181,3 +181,15 @@ def test_the_log_of_a_broker():
     assert read_trace("day.csv").core_seconds.tolist() == [60.0]
     with pytest.raises(TraceError, match="remembers no jobs"):
         trace_of_stays({name: [] for name in document})
+
+
+@pytest.mark.parametrize(
+    "command", [("replay",), ("plan", "--target", "cost < 3")], ids=lambda words: words[0]
+)
+def test_no_cores_are_not_taken_for_unknown_ones(command):
+    """`--cores 0` is refused as such, and not answered with the machine of the log or a question for one."""
+    Path("one.csv").write_text("submit,duration,cores\n0,60,2\n9,60,1\n")
+    verb, *options = command
+    done = malleable(verb, "one.csv", "--cores", "0", *options)
+    assert done.status == 1
+    assert "cores must be at least 1" in done.err
